@@ -1,0 +1,1 @@
+"""From a task index to graded, token-exact trajectories (needs verifiers)."""
