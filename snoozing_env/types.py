@@ -63,11 +63,15 @@ class GroupOutcome:
 
     def __post_init__(self) -> None:
         rewards = np.asarray(self.rewards_G, dtype=np.float64)
-        valid = np.ones(rewards.shape, np.bool_) if self.valid_G is None else np.asarray(self.valid_G, np.bool_)
+        valid = (
+            np.ones(rewards.shape, np.bool_) if self.valid_G is None else np.asarray(self.valid_G, np.bool_)
+        )
         if rewards.ndim != 1 or rewards.size == 0:
             raise ValueError(f"rewards_G must be a non-empty [G] array, got shape {rewards.shape}")
         if valid.shape != rewards.shape:
-            raise ValueError(f"valid_G has shape {valid.shape}, rewards_G {rewards.shape}; they share the G axis")
+            raise ValueError(
+                f"valid_G has shape {valid.shape}, rewards_G {rewards.shape}; they share the G axis"
+            )
         object.__setattr__(self, "rewards_G", rewards)
         object.__setattr__(self, "valid_G", valid)
 

@@ -55,6 +55,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def tokenizer(self) -> str:
+        """Path or name of the policy's tokenizer, for clients that render prompts themselves."""
+        ...
+
+    @property
     def base_url(self) -> str | None:
         """OpenAI-compatible root (".../v1") for harnesses that need HTTP; None when there is none."""
         ...

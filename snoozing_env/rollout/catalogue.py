@@ -1,0 +1,115 @@
+"""Tasks of a verifiers v1 task set ⇄ the scheduler's indices.
+
+Works with any installed task set: the curriculum fields (`dataset`, `domain`, `difficulty_prior`, `snooze_factor`,
+`cluster`) are read with defaults, so an environment that knows nothing of this project schedules as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from typing import Any
+
+import verifiers.v1 as vf
+from pydantic import Field, ValidationError
+
+from snoozing_env.config import FrozenConfig, explain
+from snoozing_env.errors import CatalogueError, ConfigError, did_you_mean
+from snoozing_env.schedulers import check_tasks
+from snoozing_env.types import TaskInfo
+
+
+class EnvironmentConfig(FrozenConfig):
+    """Which verifiers environment to run, and on which of its tasks."""
+
+    id: str = "snooze-math"
+    """Installed verifiers v1 package, e.g. `snooze-math`."""
+    taskset: dict[str, Any] = Field(default_factory=dict)
+    """Options of the task set, as under verifiers' `--env.taskset.*`."""
+    limit: int | None = Field(default=None, ge=1)
+    """Use only the first tasks; required for endless task sets."""
+    harness: str | None = None
+    """verifiers harness id. None = the direct path for single-turn tasks, the in-process chat harness otherwise."""
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    """Smallest and largest total reward of the environment; mapped to [0, 1]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """N tasks and what a scheduler may know of them, in the same order."""
+
+    config: EnvironmentConfig
+    env: vf.Env
+    tasks: tuple[vf.Task, ...]
+    infos: tuple[TaskInfo, ...]
+    domains: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+
+def load_catalogue(config: EnvironmentConfig, overrides: Mapping[str, Any] | None = None) -> Catalogue:
+    """Load the task set of an environment; `overrides` replace single task-set options (an evaluation split, say).
+
+    Raises:
+        ConfigError: the environment is not installed (with the nearest name) or refuses an option.
+        CatalogueError: no tasks, duplicate keys, a dataset that cannot be found, an endless task set without a limit.
+    """
+    env = _load_env(config, {**config.taskset, **(overrides or {})})
+    taskset = env.taskset
+    if config.limit is not None:
+        taskset = taskset.take(config.limit)
+    elif not taskset.bounded:
+        raise CatalogueError(f"environment {config.id!r} yields tasks without end; set environment.limit")
+    try:
+        tasks = tuple(taskset)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise CatalogueError(f"environment {config.id!r} cannot load its tasks: {error}") from error
+    infos = tuple(task_info(task) for task in tasks)
+    check_tasks(infos)
+    domains = tuple(str(getattr(task.data, "domain", "") or info.dataset) for task, info in zip(tasks, infos, strict=True))
+    return Catalogue(config=config, env=env, tasks=tasks, infos=infos, domains=domains)
+
+
+def task_info(task: vf.Task) -> TaskInfo:
+    """The curriculum fields of a task's data, typed or from the extra fields of its wire form."""
+    data = task.data
+    prior, factor = getattr(data, "difficulty_prior", None), getattr(data, "snooze_factor", None)
+    return TaskInfo(
+        key=task.key,
+        dataset=str(getattr(data, "dataset", "") or ""),
+        difficulty_prior=None if prior is None else float(prior),
+        snooze_factor=None if factor is None else float(factor),
+        cluster=getattr(data, "cluster", None),
+        text=data.prompt_text,
+    )
+
+
+def _load_env(config: EnvironmentConfig, taskset: Mapping[str, Any]) -> vf.Env:
+    agent: dict[str, Any] = {"runtime": {"type": "subprocess"}}
+    if config.harness is not None:
+        agent["harness"] = {"id": config.harness}
+    try:
+        resolved = vf.resolve_env_config({"taskset": {"id": config.id, **taskset}, "agent": agent})
+        return vf.load_environment(resolved)
+    except ModuleNotFoundError as error:
+        if config.id.replace("-", "_").lower() not in str(error):
+            raise
+        known = _installed_environments()
+        hint = did_you_mean(config.id, known) or (f" Installed: {', '.join(known)}." if known else "")
+        raise ConfigError(f"environment {config.id!r} is not installed.{hint} Install it with: pip install {config.id}") from error
+    except ValidationError as error:
+        cls = vf.taskset_config_type(config.id)
+        lines = explain(cls, error, where=f"environment {config.id!r}")
+        raise ConfigError("\n".join(lines)) from error
+
+
+def _installed_environments() -> list[str]:
+    """Installed distributions that depend on verifiers, which is how its environments are recognised."""
+    found = set[str]()
+    for dist in distributions():
+        requires = dist.requires or []
+        if any(r.split(";")[0].strip().startswith("verifiers") and "extra ==" not in r for r in requires):
+            found.add(dist.metadata["Name"])
+    return sorted(found - {"snooze-kit", "snoozing-env"})

@@ -1,0 +1,102 @@
+"""Shuffled passes over a set of tasks: the clock that snoozing counts in.
+
+    order   [ t7 t2 t9 | t4 t0 t5 … ]     cursor moves right; at the end a new shuffle begins the next pass
+    owed    [ t1 ]                        offered while in flight; first in line at the next draw
+
+A task is *offered* once per pass. What it does with the offer is decided outside: asleep tasks let it go by
+(that is one skip), busy ones are owed it, everything else is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from snoozing_env.types import Bools, Ints
+
+IntColumn = NDArray[np.int32]
+
+
+class Doorkeeper(Protocol):
+    """Says which offered tasks sleep through this pass."""
+
+    def asleep(self, task_B: Ints, pass_number: int) -> Bools:
+        """[B] True where the task lets this pass's offer go by."""
+        ...
+
+
+class PassQueue:
+    """A seeded walk through shuffled passes; O(tasks scanned) per draw, never O(N) unless it must be."""
+
+    def __init__(self, n: int, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self.order_N: IntColumn = rng.permutation(n).astype(np.int32)
+        self.cursor = 0
+        self.number = 0
+        """Pass that is being walked, from 0."""
+        self.owed: IntColumn = np.zeros(0, np.int32)
+
+    @property
+    def position(self) -> float:
+        """Passes walked so far, the fraction of the current one included."""
+        return self.number + self.cursor / max(len(self.order_N), 1)
+
+    def take(self, n: int, *, busy_N: Bools, door: Doorkeeper) -> tuple[Ints, Ints]:
+        """Up to n distinct, awake, idle tasks in order, and the pass each was drawn in; marks them busy.
+
+        Returns fewer when a whole lap offers nothing more. Crosses pass ends as often as it must.
+        """
+        picked = [self._take_owed(n, busy_N, door)]
+        passes = [np.full(len(picked[0]), self.number)]
+        left = n - len(picked[0])
+        fruitless = 0
+        while left > 0 and fruitless < len(self.order_N):
+            if self.cursor == len(self.order_N):
+                self._begin_pass()
+            taken, scanned = self._take_ahead(left, busy_N, door)
+            picked.append(taken)
+            passes.append(np.full(len(taken), self.number))
+            left -= len(taken)
+            fruitless = 0 if len(taken) else fruitless + scanned
+        return np.concatenate(picked).astype(np.int64), np.concatenate(passes)
+
+    def put_first(self, task: int) -> None:
+        """Offer a task again before anything else (its group could not be judged)."""
+        self._owe(np.array([task], np.int32), front=True)
+
+    def _begin_pass(self) -> None:
+        self.number += 1
+        self.cursor = 0
+        self.order_N = self._rng.permutation(self.order_N)
+
+    def _take_owed(self, n: int, busy_N: Bools, door: Doorkeeper) -> IntColumn:
+        if not len(self.owed):
+            return self.owed
+        asleep = door.asleep(self.owed.astype(np.int64), self.number)
+        open_positions = np.flatnonzero(~asleep & ~busy_N[self.owed])[:n]
+        taken = self.owed[open_positions]
+        keep = ~asleep
+        keep[open_positions] = False
+        self.owed = self.owed[keep]
+        busy_N[taken] = True
+        return taken
+
+    def _take_ahead(self, n: int, busy_N: Bools, door: Doorkeeper) -> tuple[IntColumn, int]:
+        """Draw from one window past the cursor; returns what was drawn and how far the cursor moved."""
+        window = self.order_N[self.cursor : self.cursor + max(4 * n, 1024)]
+        awake = ~door.asleep(window.astype(np.int64), self.number)
+        busy = busy_N[window]
+        open_positions = np.flatnonzero(awake & ~busy)[:n]
+        scanned = int(open_positions[-1]) + 1 if len(open_positions) == n else len(window)
+        taken = window[open_positions]
+        busy_N[taken] = True
+        self._owe(window[:scanned][(awake & busy)[:scanned]])
+        self.cursor += scanned
+        return taken, scanned
+
+    def _owe(self, task_B: IntColumn, *, front: bool = False) -> None:
+        fresh = task_B[~np.isin(task_B, self.owed)]
+        if len(fresh):
+            self.owed = np.concatenate([fresh, self.owed] if front else [self.owed, fresh])
