@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_config import BaseConfig
+from pydantic_config import BaseConfig  # pyright: ignore[reportMissingTypeStubs]
 
 from snoozing_env.errors import ConfigError, did_you_mean
 

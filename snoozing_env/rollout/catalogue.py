@@ -68,7 +68,9 @@ def load_catalogue(config: EnvironmentConfig, overrides: Mapping[str, Any] | Non
         raise CatalogueError(f"environment {config.id!r} cannot load its tasks: {error}") from error
     infos = tuple(task_info(task) for task in tasks)
     check_tasks(infos)
-    domains = tuple(str(getattr(task.data, "domain", "") or info.dataset) for task, info in zip(tasks, infos, strict=True))
+    domains = tuple(
+        str(getattr(task.data, "domain", "") or info.dataset) for task, info in zip(tasks, infos, strict=True)
+    )
     return Catalogue(config=config, env=env, tasks=tasks, infos=infos, domains=domains)
 
 
@@ -98,7 +100,9 @@ def _load_env(config: EnvironmentConfig, taskset: Mapping[str, Any]) -> vf.Env:
             raise
         known = _installed_environments()
         hint = did_you_mean(config.id, known) or (f" Installed: {', '.join(known)}." if known else "")
-        raise ConfigError(f"environment {config.id!r} is not installed.{hint} Install it with: pip install {config.id}") from error
+        raise ConfigError(
+            f"environment {config.id!r} is not installed.{hint} Install it with: pip install {config.id}"
+        ) from error
     except ValidationError as error:
         cls = vf.taskset_config_type(config.id)
         lines = explain(cls, error, where=f"environment {config.id!r}")

@@ -38,7 +38,9 @@ class EpisodeRunner:
         await self._open()
         context = self._context(sampling)
         version = self.engine.version
-        episodes = await asyncio.gather(*(self.env.run_slot(slot, context) for slot in self.env.slots(task, n)))
+        episodes = await asyncio.gather(
+            *(self.env.run_slot(slot, context) for slot in self.env.slots(task, n))
+        )
         return [trajectory_of(e, version=version, last_version=self.engine.version) for e in episodes]
 
     async def _open(self) -> None:
@@ -50,7 +52,7 @@ class EpisodeRunner:
     def _context(self, sampling: SamplingParams) -> ModelContext:
         if self.engine.base_url is None:
             raise EngineError(
-                "this environment runs a harness that needs an HTTP endpoint, and the engine has none; use engine.kind = \"vllm\", "
+                'this environment runs a harness that needs an HTTP endpoint, and the engine has none; use engine.kind = "vllm", '
                 "or a single-turn environment with the local engine"
             )
         client = vf.TrainClientConfig(
@@ -99,7 +101,10 @@ def trajectory_of(episode: Episode, *, version: int, last_version: int) -> Traje
 
 def _why_invalid(episode: Episode, trace: Trace | None) -> str:
     if trace is None:
-        return "; ".join(f"{e.type}: {e.message}" for e in episode.errors) or "the episode ran no trainable agent"
+        return (
+            "; ".join(f"{e.type}: {e.message}" for e in episode.errors)
+            or "the episode ran no trainable agent"
+        )
     if trace.errors:
         return f"{trace.errors[-1].type}: {trace.errors[-1].message}"
     if trace.is_timeout:

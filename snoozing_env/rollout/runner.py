@@ -69,7 +69,9 @@ class GroupRunner:
         low, high = catalogue.config.reward_range
         self._scale = (low, high - low)
 
-    async def run(self, index: int, *, group_id: int, sampling: SamplingParams | None = None, n: int | None = None) -> Group:
+    async def run(
+        self, index: int, *, group_id: int, sampling: SamplingParams | None = None, n: int | None = None
+    ) -> Group:
         """Roll out one task.
 
         Args:
@@ -87,10 +89,14 @@ class GroupRunner:
             if needs_harness(self.catalogue.env, task, self.catalogue.config.harness):
                 scored = await self._episodes.run(task, n, sampling or self.config.sampling)
             else:
-                scored = await self._run_direct(index, n=n, group_id=group_id, sampling=sampling or self.config.sampling)
+                scored = await self._run_direct(
+                    index, n=n, group_id=group_id, sampling=sampling or self.config.sampling
+                )
         return self._group(index, group_id, scored, duration=time.time() - started)
 
-    async def _run_direct(self, index: int, *, n: int, group_id: int, sampling: SamplingParams) -> list[Trajectory]:
+    async def _run_direct(
+        self, index: int, *, n: int, group_id: int, sampling: SamplingParams
+    ) -> list[Trajectory]:
         task, opening = self.catalogue.tasks[index], self._opening(index)
         started = time.time()
         noise = int(np.random.SeedSequence([self.seed, group_id]).generate_state(1)[0])
@@ -134,7 +140,9 @@ class GroupRunner:
             error=reason,
         )
 
-    def _group(self, index: int, group_id: int, trajectories: Sequence[Trajectory], *, duration: float) -> Group:
+    def _group(
+        self, index: int, group_id: int, trajectories: Sequence[Trajectory], *, duration: float
+    ) -> Group:
         low, width = self._scale
         outcome = GroupOutcome(
             task=index,

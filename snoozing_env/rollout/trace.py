@@ -82,7 +82,11 @@ class TraceMaker:
         node = graph.prepare_turn(trace, messages, None).commit(response)
         now = time.time()
         span = TimeSpan(start=started, end=now)
-        trace.calls.append(ModelCall(node=node, model=self._model, finish_reason=response.finish_reason, usage=usage, time=span))
+        trace.calls.append(
+            ModelCall(
+                node=node, model=self._model, finish_reason=response.finish_reason, usage=usage, time=span
+            )
+        )
         trace.timing.agent.start, trace.timing.agent.end, trace.timing.scoring.start = started, now, now
         trace.stop("agent_completed")
         return trace

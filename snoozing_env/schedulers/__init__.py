@@ -11,7 +11,7 @@ from snoozing_env.schedulers.base import LoadReport, Scheduler
 from snoozing_env.schedulers.uniform import UniformConfig, UniformScheduler
 from snoozing_env.types import TaskInfo
 
-KINDS = {"uniform": (UniformConfig, UniformScheduler)}
+KINDS: dict[str, tuple[type[Any], type[Any]]] = {"uniform": (UniformConfig, UniformScheduler)}
 """Every scheduler by its config's `kind`; the config union, `--help` and the contract suite read this."""
 
 SchedulerConfig = UniformConfig

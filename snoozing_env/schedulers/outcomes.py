@@ -44,7 +44,7 @@ def tabulate(outcomes: Sequence[GroupOutcome], tasks: Sequence[TaskInfo]) -> Out
     if len(bad):
         group = int(np.searchsorted(np.cumsum(size_B), bad[0], side="right"))
         raise OutcomeError(
-            f"task {tasks[int(task_B[group])].key!r}: reward {rewards[bad[0]]} is not in [0, 1]; fix the environment's "
+            f"task {tasks[int(task_B[group])].key!r}: reward {float(rewards[int(bad[0])])} is not in [0, 1]; fix the environment's "
             "reward, or mark the rollout invalid if no verdict was reached"
         )
     starts = np.concatenate([[0], np.cumsum(size_B)[:-1]])

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from snoozing_env.errors import StateError
+from snoozing_env.schedulers import parquet
 from snoozing_env.schedulers.base import LoadReport
 from snoozing_env.schedulers.difficulty import Columns
 from snoozing_env.types import Ints
@@ -95,29 +94,19 @@ def save_snapshot(snapshot: Snapshot, directory: Path) -> None:
     Raises:
         StateError: the directory cannot be written; a full disk is named as such and the old state still stands.
     """
-    table = pa.table(
-        {"key": pa.array(snapshot.keys, pa.string()), **{n: pa.array(c) for n, c in snapshot.columns.items()}}
-    )
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", use_dictionary=False)
-    payload = sink.getvalue().to_pybytes()
-    digest = hashlib.blake2b(payload, digest_size=8).hexdigest()
-    head = {
-        "schema": snapshot.schema,
-        "kind": snapshot.kind,
-        "table": f"state-{digest}.parquet",
-        "meta": dict(snapshot.meta),
-    }
+    payload = parquet.dump(snapshot.keys, snapshot.columns)
+    table = f"state-{_digest(payload)}.parquet"
+    head = {"schema": snapshot.schema, "kind": snapshot.kind, "table": table, "meta": dict(snapshot.meta)}
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        write_atomically(directory / head["table"], payload)
+        write_atomically(directory / table, payload)
         write_atomically(directory / HEAD, json.dumps(head).encode())
     except OSError as error:
         raise StateError(
             f"cannot save the scheduler state to {directory}: {_reason(error)}; the previous state there is intact"
         ) from error
     for stale in directory.glob("state-*.parquet"):
-        if stale.name != head["table"]:
+        if stale.name != table:
             stale.unlink(missing_ok=True)
 
 
@@ -138,14 +127,11 @@ def load_snapshot(directory: Path) -> Snapshot:
         raise StateError(
             f"{directory / HEAD} is not JSON ({error}); resume from another checkpoint"
         ) from error
-    digest = hashlib.blake2b(payload, digest_size=8).hexdigest()
-    if head["table"] != f"state-{digest}.parquet":
+    if head["table"] != f"state-{_digest(payload)}.parquet":
         raise StateError(
             f"{directory / head['table']} does not match its digest; resume from another checkpoint"
         )
-    table = pq.read_table(pa.BufferReader(payload))
-    columns = {name: table.column(name).to_numpy() for name in table.column_names if name != "key"}
-    keys = table.column("key").to_pylist()
+    keys, columns = parquet.parse(payload)
     return Snapshot(schema=head["schema"], kind=head["kind"], keys=keys, columns=columns, meta=head["meta"])
 
 
@@ -184,6 +170,10 @@ def match_keys(old: Sequence[str], new: Sequence[str], *, merge: bool) -> tuple[
             "environment, or pass --merge-state to keep what matches"
         )
     return moved, report
+
+
+def _digest(payload: bytes) -> str:
+    return hashlib.blake2b(payload, digest_size=8).hexdigest()
 
 
 def _reason(error: OSError) -> str:
