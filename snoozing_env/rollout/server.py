@@ -128,16 +128,21 @@ class VllmServer:
 
     def wait_ready(self) -> None:
         """Poll /health; raises `EngineError` with the log's tail when the process dies or time is up."""
-        assert self._process is not None and self.log is not None, "launch() comes before wait_ready()"
+        if self._process is None:
+            raise EngineError("the server was not launched; call start(), or launch() first")
         started = time.monotonic()
         spoken = 0.0
         while not _healthy(self.port):
             waited = time.monotonic() - started
             if self._process.poll() is not None:
-                raise EngineError(f"vllm serve ended with code {self._process.returncode} before it was ready\n{self.tail()}")
+                raise EngineError(
+                    f"vllm serve ended with code {self._process.returncode} before it was ready\n{self.tail()}"
+                )
             if waited > self.config.wait_s:
                 self.stop()
-                raise EngineError(f"vllm serve was not ready after {waited:.0f} s; raise wait_s\n{self.tail()}")
+                raise EngineError(
+                    f"vllm serve was not ready after {waited:.0f} s; raise wait_s\n{self.tail()}"
+                )
             if waited - spoken >= 10:
                 spoken = waited
                 self._say(f"waiting for vllm serve, {waited:.0f} s of at most {self.config.wait_s:.0f}")
@@ -177,7 +182,9 @@ class VllmServer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
 
@@ -189,7 +196,7 @@ def free_port() -> int:
 
 
 def resolve_device(device: Device) -> Literal["cpu", "cuda"]:
-    """"auto" decided by the NVIDIA driver, without importing torch."""
+    """ "auto" decided by the NVIDIA driver, without importing torch."""
     if device != "auto":
         return device
     return "cuda" if Path("/proc/driver/nvidia/version").exists() else "cpu"
@@ -198,7 +205,11 @@ def resolve_device(device: Device) -> Literal["cpu", "cuda"]:
 def find_vllm(config: VllmServerConfig) -> str:
     """Path of the vllm program, or an `EngineError` that says how to get one."""
     beside = Path(sys.executable).with_name("vllm")
-    candidates = [config.executable] if config.executable else [str(beside), ".venv-vllm/bin/vllm", shutil.which("vllm")]
+    candidates = (
+        [config.executable]
+        if config.executable
+        else [str(beside), ".venv-vllm/bin/vllm", shutil.which("vllm")]
+    )
     for candidate in candidates:
         if candidate and os.access(candidate, os.X_OK):
             return str(Path(candidate).absolute())
