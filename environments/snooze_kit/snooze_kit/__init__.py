@@ -1,0 +1,56 @@
+"""What the snooze environments share.
+
+The names below load on first use: a grading worker, or a script that only wants a verdict, imports
+`snooze_kit` in milliseconds and pays for verifiers only when it touches task data or the harness.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from snooze_kit.check import Finding, check, check_async
+    from snooze_kit.data import SnoozeTask, SnoozeTaskData, task_key
+    from snooze_kit.harness import InprocChatHarness
+    from snooze_kit.pool import Grading, GradingPool, default_pool
+    from snooze_kit.traces import reply_trace
+    from snooze_kit.verdict import Verdict
+
+_HOME = {
+    "Finding": "check",
+    "Grading": "pool",
+    "GradingPool": "pool",
+    "InprocChatHarness": "harness",
+    "SnoozeTask": "data",
+    "SnoozeTaskData": "data",
+    "Verdict": "verdict",
+    "check": "check",
+    "check_async": "check",
+    "default_pool": "pool",
+    "reply_trace": "traces",
+    "task_key": "data",
+}
+
+__all__ = [
+    "Finding",
+    "Grading",
+    "GradingPool",
+    "InprocChatHarness",
+    "SnoozeTask",
+    "SnoozeTaskData",
+    "Verdict",
+    "check",
+    "check_async",
+    "default_pool",
+    "reply_trace",
+    "task_key",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'snooze_kit' has no attribute {name!r}; it has {', '.join(__all__)}")
+    # Bound here, over the submodule `check`, which importing sets as an attribute of the same name.
+    value = globals()[name] = getattr(importlib.import_module(f"snooze_kit.{_HOME[name]}"), name)
+    return value
