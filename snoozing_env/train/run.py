@@ -1,0 +1,210 @@
+"""A recipe from start to report: build the parts, train, measure, write.
+
+run_recipe ─┬─ arms ─▶ one process per arm, side by side ─▶ report over all of them
+            └─ none ─▶ policy → server → engine → Session ⇄ SnoozingGRPOTrainer ─▶ report
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from snoozing_env.errors import SaturationError, StateError
+from snoozing_env.report.console import TrainProgress
+from snoozing_env.report.html import write_report
+from snoozing_env.report.runlog import FILE_NAME, EndRecord, RunLog, RunRecord
+from snoozing_env.rollout.catalogue import Catalogue, load_catalogue
+from snoozing_env.rollout.evaluation import check_held_out
+from snoozing_env.train.recipe import Recipe
+
+if TYPE_CHECKING:
+    from snoozing_env.train.assemble import LossReporter
+
+REPORT = "report.html"
+TRACKED = ("snoozing-env", "snooze-math", "verifiers", "trl", "transformers", "torch", "numpy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How to treat what a run directory already holds."""
+
+    resume: bool = False
+    """Go on from the newest whole checkpoint."""
+    overwrite: bool = False
+    """Delete an earlier run in the same directory."""
+    merge_state: bool = False
+    """Accept a checkpoint of a largely different task set and keep what matches."""
+    arm: str = ""
+    """Name in logs and reports."""
+
+
+def train(recipe: Recipe, options: RunOptions, *, console: Console | None = None) -> Path:
+    """Train one arm and write its report; returns the report's path.
+
+    Raises:
+        SnoozingError: with what came, what was wanted and what to do.
+    """
+    console = console or Console()
+    checkpoint = _prepare_directory(recipe, options)
+    held_out, catalogue = load_held_out(recipe), load_catalogue(recipe.environment)
+    check_held_out(catalogue, held_out)
+    policy = policy_path(recipe, console)
+    _quiet_libraries(recipe.train.threads)
+    with ExitStack() as stack:
+        log = stack.enter_context(RunLog(recipe.directory / FILE_NAME))
+        step = checkpoint[1] if checkpoint else 0
+        log.truncate_after(step)
+        log.append(_run_record(recipe, options, catalogue))
+        progress = TrainProgress(
+            recipe.train.steps,
+            title=recipe.name + (f"/{options.arm}" if options.arm else ""),
+            first_step=step,
+            console=console,
+        )
+        started = time.monotonic()
+        reason = _train(
+            recipe, options, catalogue, held_out, policy, checkpoint, log, progress, stack, console
+        )
+        log.append(EndRecord(reason=reason, seconds=time.monotonic() - started))
+    return write_report([recipe.directory], recipe.directory / REPORT)
+
+
+def load_held_out(recipe: Recipe) -> Catalogue:
+    """The evaluation tasks: the same environment with `[evaluation.taskset]` over it."""
+    environment = recipe.environment.model_copy(update={"limit": recipe.evaluation.limit})
+    return load_catalogue(environment, recipe.evaluation.taskset)
+
+
+def policy_path(recipe: Recipe, console: Console) -> str:
+    """Checkpoint directory (or hub name) of the initial policy; builds the lab and SmolLM2 ones into the cache."""
+    policy = recipe.policy
+    if policy.kind == "checkpoint":
+        return policy.path
+    if policy.kind == "smollm2":
+        from snoozing_env.train.smollm2 import load_smollm2
+
+        return str(load_smollm2())
+    from snoozing_env.train.lab import build_lab_policy
+
+    warmup = load_catalogue(recipe.environment.model_copy(update={"limit": None}), policy.warmup_taskset)
+    check_held_out(warmup, load_held_out(recipe))
+    pairs = [(task.data.prompt_text, str(getattr(task.data, "answer", ""))) for task in warmup.tasks]
+    return str(build_lab_policy(policy.lab, pairs, console=console))
+
+
+def _train(
+    recipe: Recipe,
+    options: RunOptions,
+    catalogue: Catalogue,
+    held_out: Catalogue,
+    policy: str,
+    checkpoint: tuple[Path, int] | None,
+    log: RunLog,
+    progress: TrainProgress,
+    stack: ExitStack,
+    console: Console,
+) -> str:
+    """Build engine, session and trainer, and drive them; returns why the run ended."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
+
+    from snoozing_env.train.assemble import LossReporter, build_engine, build_trainer
+    from snoozing_env.train.session import Session
+
+    set_seed(recipe.seed)
+    tokenizer = AutoTokenizer.from_pretrained(policy, padding_side="left")
+    model = AutoModelForCausalLM.from_pretrained(policy, dtype="float32")
+    engine, transfer = build_engine(recipe, policy, model, tokenizer, stack, say=console.print)
+    session = Session(
+        recipe, train=catalogue, held_out=held_out, engine=engine, transfer=transfer, log=log,
+        progress=progress, merge_state=options.merge_state,
+    )  # fmt: skip
+    stack.callback(session.close)
+    session.run(engine.start)
+    reporter = LossReporter(session)
+    trainer = build_trainer(recipe, model, tokenizer, session, reporter)
+    reason = "all steps done"
+    with progress, _stop_on_signal(reporter):
+        try:
+            trainer.train(resume_from_checkpoint=str(checkpoint[0]) if checkpoint else None)
+        except SaturationError as error:
+            reason = f"saturated: {error}"
+        if trainer.state.global_step < recipe.train.steps and reason == "all steps done":
+            return f"stopped at step {trainer.state.global_step}; pass --resume to go on"
+        session.finish(trainer.state.global_step, model)
+    trainer.save_model(str(recipe.directory / "final"))
+    tokenizer.save_pretrained(str(recipe.directory / "final"))
+    return reason
+
+
+def _prepare_directory(recipe: Recipe, options: RunOptions) -> tuple[Path, int] | None:
+    """The checkpoint to go on from, or None for a fresh start in an empty directory."""
+    from snoozing_env.train.checkpoints import last_whole_checkpoint
+
+    directory = recipe.directory
+    if options.overwrite and directory.exists():
+        shutil.rmtree(directory)
+    found = last_whole_checkpoint(directory)
+    if options.resume:
+        return found
+    if found is not None or (directory / FILE_NAME).exists():
+        at = f" at step {found[1]}" if found else ""
+        raise StateError(
+            f"{directory} already holds a run{at}; pass --resume to go on, or --overwrite to start anew"
+        )
+    return None
+
+
+def _run_record(recipe: Recipe, options: RunOptions, catalogue: Catalogue) -> RunRecord:
+    return RunRecord(
+        name=recipe.name,
+        arm=options.arm or recipe.scheduler.snooze.mode,
+        seed=recipe.seed,
+        recipe=recipe.model_dump(mode="json"),
+        versions=dict(_versions()),
+        n_tasks=len(catalogue),
+        datasets=tuple(sorted({info.dataset for info in catalogue.infos})),
+    )
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for name in TRACKED:
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue
+
+
+def _quiet_libraries(threads: int) -> None:
+    """No notices in the progress, one thread per process, no look-ups for models that are on this disk."""
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import torch
+    import transformers
+
+    torch.set_num_threads(threads)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+
+
+@contextmanager
+def _stop_on_signal(reporter: LossReporter) -> Iterator[None]:
+    """SIGTERM finishes the step, saves a checkpoint and ends the run."""
+
+    def ask(*_: object) -> None:
+        reporter.stop_asked = True
+
+    previous = signal.signal(signal.SIGTERM, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -1,0 +1,194 @@
+"""Snooze arithmetic: how many passes each mode skips, whose factor counts, what a re-check means (Z1 to Z12)."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from snoozing_env import GroupOutcome, TaskInfo, build_scheduler
+from snoozing_env.schedulers.uniform import UniformScheduler
+
+EASY, MIXED, HARD = np.ones(4), np.array([1.0, 0, 1, 0]), np.zeros(4)
+Reward = Callable[[int, int], np.ndarray]
+
+
+def draws_per_pass(
+    scheduler: UniformScheduler, n: int, passes: int, reward: Reward, batch: int = 32
+) -> np.ndarray:
+    """[passes, N] which task was drawn in which pass, when task t earns reward(t, pass)."""
+    drawn = np.zeros((passes + 2, n), np.int64)
+    while scheduler.queue.number < passes:
+        tasks = scheduler.draw(batch)
+        number = scheduler._drawn_pass_N[tasks]
+        drawn[number[number < passes + 2], tasks[number < passes + 2]] += 1
+        scheduler.observe_many(
+            [
+                GroupOutcome(task=int(t), rewards_G=reward(int(t), int(p)))
+                for t, p in zip(tasks, number, strict=True)
+            ]
+        )
+    return drawn[:passes]
+
+
+def build(snooze: dict[str, object], tasks: int | Sequence[TaskInfo], seed: int = 0) -> UniformScheduler:
+    infos = [TaskInfo(key=str(i)) for i in range(tasks)] if isinstance(tasks, int) else list(tasks)
+    scheduler = build_scheduler({"snooze": snooze}, infos, seed)
+    assert isinstance(scheduler, UniformScheduler)
+    return scheduler
+
+
+def gaps(drawn: np.ndarray) -> np.ndarray:
+    """Passes skipped between consecutive draws of each task."""
+    return np.concatenate([np.diff(np.flatnonzero(column)) - 1 for column in drawn.T])
+
+
+def half_easy(task: int, number: int) -> np.ndarray:
+    return EASY if task % 2 else MIXED
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 7])
+def test_deterministic_skips_exactly_n_passes(n: int) -> None:
+    drawn = draws_per_pass(build({"skip_passes": n}, 200), 200, 40, half_easy)
+    assert set(gaps(drawn[:, 1::2]).tolist()) == {n}
+    assert set(gaps(drawn[:, ::2]).tolist()) == {0}, "a task that is not too easy is never skipped"
+
+
+@pytest.mark.parametrize("batch", [1, 7, 64, 99])
+def test_deterministic_skips_do_not_depend_on_how_draws_cut_the_passes(batch: int) -> None:
+    drawn = draws_per_pass(build({"skip_passes": 3}, 200), 200, 24, half_easy, batch=batch)
+    assert set(gaps(drawn[:, 1::2]).tolist()) == {3}
+
+
+@pytest.mark.parametrize(
+    ("mode", "mean", "passes"), [("probabilistic", 5.0, 3000), ("literal", 0.25, 800), ("jittered", 5.0, 900)]
+)
+def test_mean_skips_of_the_random_modes_at_n_5(mode: str, mean: float, passes: int) -> None:
+    n = 400
+    skipped = gaps(
+        draws_per_pass(build({"mode": mode, "skip_passes": 5}, n), n, passes, half_easy, batch=100)[:, 1::2]
+    )
+    # Long sleeps are likelier to be cut off by the end of the window; with passes >> N that bias is below 0.2 %.
+    assert skipped.mean() == pytest.approx(mean, rel=0.01)
+
+
+def test_probabilistic_snoozing_skips_each_pass_with_the_same_chance() -> None:
+    n = 400
+    skipped = gaps(
+        draws_per_pass(build({"mode": "probabilistic"}, n), n, 2000, half_easy, batch=100)[:, 1::2]
+    )
+    for k in range(4):
+        still = skipped >= k
+        assert (skipped[still] > k).mean() == pytest.approx(5 / 6, abs=0.01), "memoryless, q = N / (N + 1)"
+
+
+def test_jittered_snoozing_spreads_the_wake_ups_of_one_wave() -> None:
+    def woken_per_pass(mode: str) -> np.ndarray:
+        return draws_per_pass(build({"mode": mode}, 400), 400, 25, half_easy)[1:, 1::2].sum(axis=1)
+
+    # One wave falls asleep in pass 0: without jitter it comes back whole, with jitter in fifths.
+    assert woken_per_pass("jittered")[:7].var() < 0.3 * woken_per_pass("deterministic")[:7].var()
+
+
+def test_permanent_never_comes_back_and_off_never_sleeps() -> None:
+    for mode, expected in (("permanent", 1), ("off", 30)):
+        drawn = draws_per_pass(build({"mode": mode}, 100), 100, 30, half_easy)
+        assert (drawn[:, 1::2].sum(axis=0) == expected).all()
+
+
+def test_a_tasks_factor_beats_its_datasets_which_beats_the_global_one() -> None:
+    tasks = [TaskInfo(key=f"pad-{i}") for i in range(60)]
+    tasks += [
+        TaskInfo(key="global"),
+        TaskInfo(key="set", dataset="qa"),
+        TaskInfo(key="own", dataset="qa", snooze_factor=1),
+    ]
+    tasks += [TaskInfo(key="never", snooze_factor=0), TaskInfo(key="once", snooze_factor=float("inf"))]
+    scheduler = build({"skip_passes": 4, "datasets": {"qa": 2}}, tasks)
+    drawn = draws_per_pass(scheduler, len(tasks), 30, lambda t, p: EASY if t >= 60 else MIXED, batch=8)
+    assert [set(gaps(drawn[:, [i]]).tolist()) for i in range(60, 64)] == [{4}, {2}, {1}, {0}]
+    assert drawn[:, 64].sum() == 1
+
+
+def test_a_negative_or_nan_factor_is_refused_with_the_tasks_key() -> None:
+    for bad in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match=r"task 'qa/3' has snooze_factor .* must be >= 0"):
+            build({}, [TaskInfo(key="qa/3", snooze_factor=bad)])
+
+
+def test_only_a_full_score_with_enough_valid_rollouts_is_too_easy() -> None:
+    almost = [1.0, 1.0, 1.0, 1.0 - 1e-9]
+    cases = [
+        (EASY, None, True),
+        (almost, None, True),
+        ([1.0, 1.0, 1.0, 0.999], None, False),
+        (HARD, None, False),
+        ([1.0, 1.0, 0, 0], [True, True, False, False], True),
+        ([1.0, 1.0, 0, 0, 0, 0], [True, True, False, False, False, False], False),
+    ]
+    for rewards, valid, asleep in cases:
+        scheduler = build({}, 9)
+        task = int(scheduler.draw(1)[0])
+        scheduler.observe(GroupOutcome(task=task, rewards_G=rewards, valid_G=valid))
+        assert bool(scheduler.snooze.asleep_N(scheduler.queue.number)[task]) is asleep, (rewards, valid)
+
+
+def test_a_woken_task_that_is_still_mastered_sleeps_again_and_one_that_is_not_counts_as_forgotten() -> None:
+    scheduler = build({"skip_passes": 2}, 50)
+    drawn = draws_per_pass(scheduler, 50, 12, lambda t, p: EASY if t == 0 and p < 6 else MIXED, batch=5)
+    assert np.flatnonzero(drawn[:, 0]).tolist() == [0, 3, 6, 7, 8, 9, 10, 11]
+    assert (scheduler.snooze.snoozed, scheduler.snooze.woken, scheduler.snooze.forgotten) == (2, 2, 1)
+
+
+def test_too_hard_snoozing_backs_off_by_doubling_and_is_off_by_default() -> None:
+    def drawn_passes(snooze: dict[str, object]) -> list[int]:
+        drawn = draws_per_pass(build(snooze, 50), 50, 40, lambda t, p: HARD if t == 0 else MIXED, batch=5)
+        return np.flatnonzero(drawn[:, 0]).tolist()
+
+    assert drawn_passes({}) == list(range(40))
+    assert drawn_passes({"too_hard": True, "too_hard_cap": 8}) == [0, 2, 5, 10, 19, 28, 37]
+
+
+def _gain(passes: int, snooze: dict[str, object], n: int = 300) -> float:
+    """Groups generated by plain dynamic sampling over those generated with snoozing, at equal passes and f = 2/3."""
+
+    def generated(config: dict[str, object]) -> int:
+        return int(
+            draws_per_pass(build(config, n), n, passes, lambda t, p: EASY if t % 3 else MIXED, batch=10).sum()
+        )
+
+    return generated({"mode": "off"}) / generated(snooze)
+
+
+@pytest.mark.parametrize(
+    ("passes", "snooze", "gain"),
+    [
+        (2, {"mode": "permanent"}, 1.50),
+        (2, {"skip_passes": 5}, 1.50),
+        (6, {"mode": "permanent"}, 2.25),
+        (6, {"skip_passes": 5}, 2.25),
+        (7, {"mode": "permanent"}, 2.33),
+        (7, {"skip_passes": 5}, 1.91),
+        (12, {"mode": "permanent"}, 2.57),
+        (12, {"skip_passes": 5}, 2.25),
+        (240, {"skip_passes": 2}, 1.80),
+        (240, {"skip_passes": 3}, 2.00),
+        (240, {"skip_passes": 5}, 2.25),
+        (600, {"mode": "permanent"}, 3.00),
+    ],
+)
+def test_the_gain_over_plain_dynamic_sampling_is_the_table_of_z12(
+    passes: int, snooze: dict[str, object], gain: float
+) -> None:
+    assert _gain(passes, snooze) == pytest.approx(gain, rel=0.03)
+
+
+def test_waking_brings_the_longest_asleep_up_first() -> None:
+    scheduler = build({"mode": "permanent"}, 30)
+    slept = []
+    for _ in range(10):
+        task = int(scheduler.draw(1)[0])
+        slept.append(task)
+        scheduler.observe(GroupOutcome(task=task, rewards_G=EASY))
+    assert scheduler.wake(3) == 3
+    assert scheduler.draw(3).tolist() == slept[:3]
+    assert scheduler.snooze.woken_early == 3
