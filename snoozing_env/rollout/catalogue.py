@@ -13,6 +13,7 @@ from typing import Any
 
 import verifiers.v1 as vf
 from pydantic import Field, ValidationError
+from verifiers.v1.task import task_key
 
 from snoozing_env.config import FrozenConfig, explain
 from snoozing_env.errors import CatalogueError, ConfigError, did_you_mean
@@ -79,13 +80,21 @@ def task_info(task: vf.Task) -> TaskInfo:
     data = task.data
     prior, factor = getattr(data, "difficulty_prior", None), getattr(data, "snooze_factor", None)
     return TaskInfo(
-        key=task.key,
+        key=durable_key(task),
         dataset=str(getattr(data, "dataset", "") or ""),
         difficulty_prior=None if prior is None else float(prior),
         snooze_factor=None if factor is None else float(factor),
         cluster=getattr(data, "cluster", None),
         text=data.prompt_text,
     )
+
+
+def durable_key(task: vf.Task) -> str:
+    """The task's own key, or a hash of its content: verifiers' default key also hashes the position, so state keyed
+    by it would be lost whenever the task set is reordered or filtered (D6)."""
+    if type(task).key is not vf.Task.key:
+        return task.key
+    return task_key(task.data.model_dump(mode="json", exclude_none=True, exclude={"idx"}))
 
 
 def _load_env(config: EnvironmentConfig, taskset: Mapping[str, Any]) -> vf.Env:

@@ -38,6 +38,8 @@ class StepBatch:
     generated_tokens: int
     admissions: dict[Admission, int]
     """Verdicts of the gate over the groups generated for this step."""
+    reward_mean: float | None
+    """Mean over every valid generated rollout, before the gate; None when nothing was generated."""
     invalid_rollouts: int
     carried_groups: int
     """Informative groups that wait for the next step."""
@@ -67,6 +69,8 @@ class _Tally:
 
     generated: int = 0
     tokens: int = 0
+    rewards: float = 0.0
+    valid: int = 0
     invalid: int = 0
     budget_start: int = 0
 
@@ -96,6 +100,10 @@ class SyncLoop:
             SaturationError: nothing informative was left in `dead_steps` full searches; says what was found instead.
             EngineError: the engine cannot serve.
         """
+        if self.runner.engine.version != version:
+            raise RuntimeError(
+                f"the engine serves version {self.runner.engine.version}, the step trains {version}; publish first"
+            )
         started, expired = time.perf_counter(), self.buffer.expired
         tally, verdicts, rungs = _Tally(), Counter[Admission](), list[Rung]()
         groups = self.buffer.take(batch, version=version)
@@ -116,6 +124,7 @@ class SyncLoop:
             generated_groups=tally.generated,
             generated_tokens=tally.tokens,
             admissions=dict(verdicts),
+            reward_mean=tally.rewards / tally.valid if tally.valid else None,
             invalid_rollouts=tally.invalid,
             carried_groups=len(self.buffer),
             expired_groups=self.buffer.expired - expired,
@@ -141,9 +150,11 @@ class SyncLoop:
         verdicts.update(judged)
         tally.generated += len(finished)
         tally.tokens += sum(group.tokens for group in finished)
-        tally.invalid += sum(
-            int((~group.outcome.valid_G).sum()) for group in finished if group.outcome.valid_G is not None
-        )
+        for group in finished:
+            rewards = group.outcome.valid_rewards
+            tally.rewards += float(rewards.sum())
+            tally.valid += rewards.size
+            tally.invalid += group.outcome.rewards_G.size - rewards.size
         self.survival = 0.7 * self.survival + 0.3 * judged.count("admitted") / max(len(judged), 1)
 
     def _give_up(self, groups: Sequence[Group], tally: _Tally, verdicts: Counter[Admission]) -> bool:
