@@ -44,14 +44,15 @@ class Form:
     """Expression over {a}, {b} and perhaps {c}, without spaces; its rule is in `_RULES`."""
     operation: Operation
     operands: tuple[range, ...]
+    carries: bool | None = None
+    """Keep only expressions whose last digits carry or borrow (True) or do not (False); None keeps all."""
 
     def fill(self) -> Iterator[tuple[str, int]]:
         """Every expression of this form with its value, negative values left out."""
         for values in itertools.product(*self.operands):
-            expression = self.template.format(**dict(zip("abc", values, strict=False)))
             value = _RULES[self.template](*values)
-            if value >= 0:
-                yield expression, value
+            if value >= 0 and self.carries in (None, _carries(self.operation, values)):
+                yield self.template.format(**dict(zip("abc", values, strict=False))), value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +78,14 @@ _RULES = MappingProxyType(
 )
 
 
-def _form(template: str, operation: Operation, *operands: range) -> Form:
-    return Form(template=template, operation=operation, operands=operands)
+def _carries(operation: Operation, values: Sequence[int]) -> bool:
+    """Whether the last digits of the first two operands leave the range 0 to 9."""
+    a, b = values[0] % 10, values[1] % 10
+    return a < b if operation == "subtract" else a + b > 9
+
+
+def _form(template: str, operation: Operation, *operands: range, carries: bool | None = None) -> Form:
+    return Form(template=template, operation=operation, operands=operands, carries=carries)
 
 
 _DIGIT, _TWO = range(10), range(10, 100)
@@ -92,19 +99,19 @@ LEVELS: Mapping[int, Level] = MappingProxyType(
             forms=(_form("{a}+{b}", "add", _DIGIT, _DIGIT),),
         ),
         2: Level(
-            description="addition and subtraction around 20",
-            prior=0.93,
+            description="a two-digit number plus or minus one digit, nothing carried",
+            prior=0.95,
             forms=(
-                _form("{a}+{b}", "add", range(10, 21), _DIGIT),
-                _form("{a}-{b}", "subtract", range(21), range(21)),
+                _form("{a}+{b}", "add", _TWO, _DIGIT, carries=False),
+                _form("{a}-{b}", "subtract", _TWO, _DIGIT, carries=False),
             ),
         ),
         3: Level(
-            description="a two-digit number plus or minus one digit",
+            description="a two-digit number plus or minus one digit, with a carry",
             prior=0.9,
             forms=(
-                _form("{a}+{b}", "add", range(21, 100), _DIGIT),
-                _form("{a}-{b}", "subtract", range(21, 100), _DIGIT),
+                _form("{a}+{b}", "add", _TWO, _DIGIT, carries=True),
+                _form("{a}-{b}", "subtract", _TWO, _DIGIT, carries=True),
             ),
         ),
         4: Level(
@@ -115,7 +122,7 @@ LEVELS: Mapping[int, Level] = MappingProxyType(
         5: Level(
             description="two-digit subtraction",
             prior=0.75,
-            forms=(_form("{a}-{b}", "subtract", range(21, 100), _TWO),),
+            forms=(_form("{a}-{b}", "subtract", _TWO, _TWO),),
         ),
         6: Level(
             description="a two-digit number times one digit",
