@@ -33,8 +33,12 @@ class VllmRoutes:
         return f"http://{self._address[0]}:{self._address[1]}"
 
     def pause(self) -> None:
-        """Freeze running requests; they go on with the new weights."""
-        self.post("pause", "/pause?mode=keep")
+        """Freeze running requests; they go on with the new weights.
+
+        Caches are cleared after the update, by `reset_prefix_cache`: whether a pause clears them too is a
+        deprecated choice that differs between vLLM versions.
+        """
+        self.post("pause", "/pause?mode=keep&clear_cache=false")
 
     def start_weight_update(self) -> None:
         self.post("start", "/start_weight_update")

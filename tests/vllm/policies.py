@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +14,8 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from snoozing_env.rollout.engines.base import Completion, SamplingParams
 from snoozing_env.rollout.engines.vllm import VllmEngine, VllmEngineConfig
 
-PROMPTS = tuple([{"role": "user", "content": text}] for text in ("hello", "What is 2+3?", "b" * 40))
+# The long one fills whole KV blocks (128 tokens on CPU), so a stale prefix cache would show.
+PROMPTS = tuple([{"role": "user", "content": text}] for text in ("hello", "What is 2+3?", "b" * 300))
 PATIENCE_S = 120.0
 
 
@@ -68,3 +71,14 @@ def completions_of(
             await engine.close()
 
     return asyncio.run(run())
+
+
+async def until_running(base_url: str) -> None:
+    """Return once the server decodes something, by its own metrics."""
+    url = base_url.removesuffix("/v1") + "/metrics"
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=10).read().decode())
+            if re.search(r"^vllm:num_requests_running\{.*\} [1-9]", text, re.MULTILINE):
+                return
+            await asyncio.sleep(0.02)

@@ -103,9 +103,9 @@ def test_a_request_in_flight_during_an_update_keeps_the_logprobs_of_the_weights_
         engine = VllmEngine(VllmEngineConfig(base_url=untied.base_url))
         await engine.start()
         engine.set_version(1)
-        params = SamplingParams(max_tokens=300)
-        running = asyncio.create_task(engine.sample(policies.PROMPTS[0], n=8, seed=2, params=params))
-        await asyncio.sleep(0.2)
+        params = SamplingParams(max_tokens=900)
+        running = asyncio.create_task(engine.sample(policies.PROMPTS[0], n=24, seed=2, params=params))
+        await policies.until_running(untied.base_url)
         await asyncio.to_thread(transfer.push, list(new.named_parameters()), 2)
         engine.set_version(2)
         completions = await running
@@ -197,8 +197,8 @@ def test_a_server_killed_during_a_request_is_an_error_soon_and_after_its_restart
         engine = VllmEngine(VllmEngineConfig(base_url=unrepaired.base_url, retries=2, backoff_s=0.05))
         await engine.start()
         params = SamplingParams(max_tokens=900)
-        running = asyncio.create_task(engine.sample(policies.PROMPTS[0], n=16, seed=2, params=params))
-        await asyncio.sleep(0.2)
+        running = asyncio.create_task(engine.sample(policies.PROMPTS[0], n=24, seed=2, params=params))
+        await policies.until_running(unrepaired.base_url)
         os.killpg(unrepaired.server.pid, signal.SIGKILL)
         try:
             async with asyncio.timeout(20):

@@ -25,6 +25,7 @@ from snoozing_env.rollout.engines.base import Completion, Message, SamplingParam
 from snoozing_env.rollout.engines.vllm_wire import error_text, read_completion, read_json, retry_after
 
 RETRIED_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+JSON = {"Content-Type": "application/json"}
 
 
 class VllmEngineConfig(BaseConfig):
@@ -58,7 +59,7 @@ class VllmEngine:
 
     Versions: vLLM ≥ 0.32 reports the weight version of each choice. Older servers do not, so a completion
     is labelled with our own version when the request was sent (first token) and when it came back (last):
-    one that spans an update carries both, and the label is never newer than the token.
+    one that spans an update carries both, and the first label is never newer than the first token.
     """
 
     def __init__(self, config: VllmEngineConfig, *, progress: Callable[[str], None] | None = None) -> None:
@@ -66,6 +67,7 @@ class VllmEngine:
         self._root = _root(config.base_url)
         self._say = progress or (lambda text: None)
         self._session: aiohttp.ClientSession | None = None
+        self._retired: list[aiohttp.ClientSession] = []
         self._version = 0
         self._jitter = random.Random(0)
 
@@ -87,11 +89,7 @@ class VllmEngine:
     async def start(self) -> None:
         """Wait for the server, then make sure that it serves this model, token ids and processed log-probs."""
         await self.close()
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self.config.max_connections),
-            timeout=aiohttp.ClientTimeout(total=self.config.timeout_s, sock_connect=10),
-            headers=_authorization(self.config.api_key_var),
-        )
+        self._session = self._open()
         try:
             await self._wait_healthy(self._session)
             await self._check_model(self._session)
@@ -101,9 +99,25 @@ class VllmEngine:
             raise
 
     async def close(self) -> None:
-        session, self._session = self._session, None
-        if session is not None:
+        sessions, self._session, self._retired = [self._session, *self._retired], None, []
+        for session in filter(None, sessions):
             await session.close()
+
+    def _open(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self.config.max_connections),
+            timeout=aiohttp.ClientTimeout(total=self.config.timeout_s, sock_connect=10),
+            headers=_authorization(self.config.api_key_var),
+        )
+
+    def _retire(self, session: aiohttp.ClientSession) -> None:
+        """Send the next requests over new connections: after a 5xx vLLM leaves the old one in any state.
+
+        Requests of other groups may still run in the old session, so it is closed only with the engine.
+        """
+        if session is self._session:
+            self._retired.append(session)
+            self._session = self._open()
 
     async def sample(
         self, messages: Sequence[Message], *, n: int, seed: int, params: SamplingParams
@@ -146,24 +160,24 @@ class VllmEngine:
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """POST with retries; the only way out besides an answer is `EngineError`."""
-        if self._session is None:
-            raise EngineError("the vllm engine is not started; await engine.start() in this event loop first")
         payload = json.dumps(body)
         for attempt in range(self.config.retries + 1):
+            session = self._session
+            if session is None:
+                raise EngineError(
+                    "the vllm engine is not started; await engine.start() in this event loop first"
+                )
             pause: float | None = None
             try:
-                async with self._session.post(
-                    self._root + path, data=payload, headers={"Content-Type": "application/json"}
-                ) as response:
+                async with session.post(self._root + path, data=payload, headers=JSON) as response:
                     raw = await response.read()
                     if response.status == 200:
                         return read_json(raw, self._root)
-                    # After a 5xx the server may have left the connection in any state: open a new one.
-                    response.close()
                     problem = f"HTTP {response.status}: {error_text(raw)}"
                     if response.status not in RETRIED_STATUS:
                         raise EngineError(f"{self._root}{path} refused the request with {problem}")
                     pause = retry_after(response.headers.get("Retry-After"))
+                    self._retire(session)
             except TimeoutError:
                 raise EngineError(
                     f"no answer from {self._root}{path} within {self.config.timeout_s:g} s; "
