@@ -18,7 +18,7 @@ fi
 
 "$python" -c 'import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else "the pins in requirements/vllm.txt are for Python 3.11; set PYTHON")'
 [[ -x "$venv/bin/python" ]] || "$python" -m venv "$venv"
-install=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
+install=("$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check)
 
 echo "$venv: torch"
 "${install[@]}" torch==2.13.0
