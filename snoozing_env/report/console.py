@@ -103,6 +103,10 @@ class TrainProgress:
         else:
             self._write(f"step {record.step}/{self._total} · held-out {accuracy(record)}")
 
+    def say(self, text: str) -> None:
+        """A line of news, above the live display."""
+        self._write(text)
+
     def _is_due(self, step: int) -> bool:
         overdue = self._clock() - self._printed_at >= PLAIN_SECONDS
         return overdue or step - self._printed_step >= PLAIN_STEPS or step >= self._total

@@ -83,7 +83,7 @@ class RunLog:
         self.path = Path(path)
         self._fsync = fsync
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.path.exists() and not self._ends_whole():
+        if self.path.is_file() and not self._ends_whole():
             self._rewrite([line for line, _ in _entries(self.path)])
         self._fd: int | None = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 

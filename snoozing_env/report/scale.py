@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 
+TINY = 1e-30
+"""A spread below this is none: an axis cannot be cut finer without running out of floats."""
+
 
 def nice_ticks(low: float, high: float, target: int = 5) -> list[float]:
     """Round values (1, 2, 2.5 or 5 times a power of ten apart) that cover [low, high]; about `target` of them."""
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"got the range [{low}, {high}]; wanted finite bounds")
-    if high - low <= 1e-12 * max(1.0, abs(low), abs(high)):
-        pad = abs(low) * 0.1 or 1.0
+    size = max(abs(low), abs(high))
+    if high - low <= max(1e-12 * size, TINY):
+        pad = size * 0.1 if size > TINY else 1.0
         low, high = low - pad, high + pad
     raw = (high - low) / max(1, target - 1)
     power = 10.0 ** math.floor(math.log10(raw))
@@ -18,7 +22,8 @@ def nice_ticks(low: float, high: float, target: int = 5) -> list[float]:
     factors = (1, 2, 5, 10) if power == 1.0 else (1, 2, 2.5, 5, 10)
     step = next(power * m for m in factors if power * m >= raw * (1 - 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(i * step, 12) for i in range(first, last + 1)]
+    digits = 2 - math.floor(math.log10(step))
+    return [round(i * step, digits) for i in range(first, last + 1)]
 
 
 def short(value: float) -> str:
