@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    PrinterCallback,
     TrainerCallback,
     TrainerControl,
     TrainerState,
@@ -85,9 +86,11 @@ def build_trainer(
         args = GRPOConfig(**arguments)
     except ValueError as error:
         raise ConfigError(f"[train]: {error}") from error
-    return SnoozingGRPOTrainer(
+    trainer = SnoozingGRPOTrainer(
         model, args, tokenizer, session, batch_groups=recipe.train.batch_groups, callbacks=[reporter]
     )
+    trainer.remove_callback(PrinterCallback)  # the run log and the progress say it better
+    return trainer
 
 
 class LossReporter(TrainerCallback):

@@ -186,7 +186,6 @@ def _versions() -> Iterator[tuple[str, str]]:
 
 def _quiet_libraries(threads: int) -> None:
     """No notices in the progress, one thread per process, no look-ups for models that are on this disk."""
-    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import torch
     import transformers

@@ -77,7 +77,9 @@ class Engine(Protocol):
         """Connect or load; raises `EngineError` naming the address and the fix when nothing answers."""
         ...
 
-    async def sample(self, messages: Sequence[Message], *, n: int, seed: int, params: SamplingParams) -> list[Completion]:
+    async def sample(
+        self, messages: Sequence[Message], *, n: int, seed: int, params: SamplingParams
+    ) -> list[Completion]:
         """n completions of one prompt; the same seed, weights and prompt give the same tokens where the engine can."""
         ...
 
