@@ -14,7 +14,7 @@ import numpy as np
 from snoozing_env.report.compare import Run, duration
 from snoozing_env.report.runlog import StepRecord
 from snoozing_env.report.scale import share, short
-from snoozing_env.report.svg import Axis, Series, legend, line_chart
+from snoozing_env.report.svg import MAX_DETAILED, Axis, Series, legend, line_chart
 from snoozing_env.report.svg_blocks import heat_map, stacked_bars, top_share
 
 STEP = Axis(label="step", show=lambda v: f"{v:.0f}")
@@ -120,7 +120,7 @@ def key_of(drawn: Sequence[Style]) -> str:
 def accuracy_section(drawn: Sequence[Style]) -> str:
     accuracy = Axis(label="held-out accuracy", show=share)
     by_step, by_groups = [evaluated(s) for s in drawn], [evaluated(s, by_groups=True) for s in drawn]
-    bands = any(s.low for s in by_step)
+    bands = any(s.low for s in by_step) and len(drawn) <= MAX_DETAILED
     shaded = " The band is the 95 % interval." if bands else ""
     has_groups = any(s.run.total("generated_groups") for s in drawn)
     return section(

@@ -10,12 +10,13 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from snoozing_env.errors import StateError
-from snoozing_env.report.runlog import FILE_NAME, EndRecord, EvalRecord, RunRecord, StepRecord, read
+from snoozing_env.report.runlog import FILE_NAME, EndRecord, EvalRecord, Record, RunRecord, StepRecord, read
 from snoozing_env.types import Floats
 
 
@@ -90,6 +91,7 @@ def load_runs(paths: Sequence[str | os.PathLike[str]]) -> list[Run]:
     parts = [(file, read(file)) for file in dict.fromkeys(files)]
     headers: list[RunRecord] = []
     for file, records in parts:
+        _check_order(file, records)
         header = next((r for r in reversed(records) if isinstance(r, RunRecord)), None)
         headers.append(header or RunRecord(name=file.parent.name or file.stem, arm="", seed=0))
     return [
@@ -103,6 +105,17 @@ def load_runs(paths: Sequence[str | os.PathLike[str]]) -> list[Run]:
         )
         for (file, records), header, label in zip(parts, headers, _labels(headers), strict=True)
     ]
+
+
+def _check_order(file: Path, records: Sequence[Record]) -> None:
+    """Refuses a log in which steps repeat: every total of the report would count them twice."""
+    steps = [r.step for r in records if isinstance(r, StepRecord)]
+    for before, step in pairwise(steps):
+        if step <= before:
+            raise StateError(
+                f"{file} has step {step} after step {before}; wanted each step once. Two runs wrote to one log, or one "
+                "was resumed without truncate_after: give each run its own directory"
+            )
 
 
 def _files(path: Path) -> list[Path]:

@@ -22,6 +22,8 @@ DASHES = ("", "7 4", "2 4")
 MAX_POINTS = 240
 """Longer series are drawn as means of equal buckets; nobody sees more on 460 pixels."""
 MAX_COLUMNS = 120
+MAX_DETAILED = 4
+"""With more curves, bands turn to mud and end labels to a heap; hovering still tells both."""
 SMOOTH_FROM = 40
 """From this many points on a noisy series gets a moving mean, with the raw line faint behind it."""
 
@@ -90,7 +92,10 @@ def line_chart(
     x_range = _bounds([v for s in drawn for v in s.x])
     frame = Frame(width, height, *x_range, y_ticks[0], y_ticks[-1])
     inner = [v for v in x_ticks if x_range[0] <= v <= x_range[1]]
-    body = [_grid(frame, inner, y_ticks, x, y), *(_band(frame, s) for s in drawn)]
+    body = [
+        _grid(frame, inner, y_ticks, x, y),
+        *(_band(frame, s) for s in drawn if len(drawn) <= MAX_DETAILED),
+    ]
     body += [_curve(frame, s, smooth) for s in drawn]
     body += [_end_labels(frame, drawn, y), _hover(frame, drawn, x, y)]
     named = "; ".join(f"{s.label} ends at {y.show(s.y[-1])}" for s in drawn)
@@ -205,6 +210,8 @@ def _marker(x: float, y: float, colour: int) -> str:
 
 def _end_labels(frame: Frame, drawn: Sequence[Series], y: Axis) -> str:
     """The last value beside each curve's end, pushed apart where they would overlap."""
+    if len(drawn) > MAX_DETAILED:
+        return ""
     order = sorted(drawn, key=lambda s: -s.y[-1])
     heights = [frame.y(s.y[-1]) + 4 for s in order]
     for i in range(1, len(heights)):

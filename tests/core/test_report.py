@@ -304,6 +304,15 @@ def test_a_run_is_compared_with_the_baseline_of_its_own_seed(tmp_path: Path) -> 
     assert "<b>0.38 ×</b>" in page, "the card is the mean over seeds, 0.375"
 
 
+def test_a_log_that_two_runs_wrote_is_refused_rather_than_counted_twice(tmp_path: Path) -> None:
+    path = _log(tmp_path, "snooze", [(1, 1), (1, 1)])
+    _log(tmp_path, "snooze", [(1, 1)])
+    with pytest.raises(
+        StateError, match=r"metrics\.jsonl has step 1 after step 2; wanted each step once\. Two runs"
+    ):
+        load_runs([path])
+
+
 def test_a_directory_of_runs_is_read_whole_and_a_wrong_one_is_named(tmp_path: Path) -> None:
     _log(tmp_path, "snooze", [(1, 1)], 0)
     _log(tmp_path, "snooze", [(1, 1)], 1)
