@@ -43,3 +43,10 @@ def share(value: float) -> str:
     """A share as per cent, one decimal below ten points of precision."""
     points = round(100 * value, 1)
     return f"{points:.0f} %" if points == round(points) else f"{points:.1f} %"
+
+
+def spread(n: int, most: int) -> list[int]:
+    """At most `most` indices into n things, evenly apart, the first and the last always among them."""
+    if n <= most:
+        return list(range(n))
+    return [round(i * (n - 1) / (most - 1)) for i in range(most)]

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from snoozing_env.report.scale import nice_ticks
+from snoozing_env.report.scale import nice_ticks, spread
 
 N_COLOURS = 6
 DASHES = ("", "7 4", "2 4")
@@ -227,9 +227,7 @@ def _end_labels(frame: Frame, drawn: Sequence[Series], y: Axis) -> str:
 def _hover(frame: Frame, drawn: Sequence[Series], x: Axis, y: Axis) -> str:
     """A transparent column per x with everything worth saying there; curves without that x say their nearest."""
     all_x = sorted({v for s in drawn for v in s.x})
-    columns = [
-        all_x[i] for i in np.linspace(0, len(all_x) - 1, min(len(all_x), MAX_COLUMNS)).astype(int).tolist()
-    ]
+    columns = [all_x[i] for i in spread(len(all_x), MAX_COLUMNS)]
     texts: list[str] = []
     for value in columns:
         lines = [f"{x.label} {x.show(value)}"]

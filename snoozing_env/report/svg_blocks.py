@@ -7,7 +7,7 @@ from html import escape
 
 import numpy as np
 
-from snoozing_env.report.scale import nice_ticks, share
+from snoozing_env.report.scale import nice_ticks, share, spread
 from snoozing_env.report.svg import N_COLOURS, Axis, Frame, hover_columns, svg
 from snoozing_env.types import Floats
 
@@ -31,9 +31,7 @@ def heat_map(
     filled = [(step, np.asarray(counts, np.float64)) for step, counts in columns if sum(counts) > 0]
     if not filled:
         return ""
-    picked = [
-        filled[i] for i in np.linspace(0, len(filled) - 1, min(len(filled), MAX_STRIPES)).astype(int).tolist()
-    ]
+    picked = [filled[i] for i in spread(len(filled), MAX_STRIPES)]
     shares = [(step, counts / counts.sum()) for step, counts in picked]
     frame = Frame(width, height, picked[0][0], max(picked[-1][0], picked[0][0] + 1e-9), 0.0, 1.0, right=14.0)
     n = len(shares)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snoozing_env.report.intervals import clustered, wilson
-from snoozing_env.report.scale import nice_ticks, share, short
+from snoozing_env.report.scale import nice_ticks, share, short, spread
 from snoozing_env.report.svg import Axis, Series, line_chart
 
 finite = st.floats(-1e9, 1e9, allow_nan=False)
@@ -124,6 +124,13 @@ def test_a_chart_of_any_finite_series_stays_in_its_frame(curves: list[list[tuple
     for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", paths):
         assert 45.9 <= float(x) <= 406.1
         assert 11.9 <= float(y) <= 222.1
+
+
+@given(n=st.integers(1, 10_000), most=st.integers(2, 200))
+def test_thinning_keeps_the_ends_and_repeats_nothing(n: int, most: int) -> None:
+    picked = spread(n, most)
+    assert (picked[0], picked[-1], len(picked)) == (0, n - 1, min(n, most))
+    assert picked == sorted(set(picked))
 
 
 def test_every_step_of_a_short_series_can_be_hovered() -> None:
