@@ -24,8 +24,8 @@ class WarmupConfig(BaseConfig):
     gains 5 points in 80 steps: RL does not teach it that."""
     careless_steps: int = Field(default=0, ge=0)
     """How many of the last steps are careless; slips from the first step on keep the skill from being learned."""
-    careless_from: int = Field(default=0, ge=0)
-    """Prompts of at least this many characters get careless demonstrations; shorter ones are always right."""
+    careless_on: str = ""
+    """Only prompts that contain this text get careless demonstrations; empty = all of them."""
 
     @model_validator(mode="after")
     def _careless_within(self) -> WarmupConfig:

@@ -32,8 +32,8 @@ class Rows:
     """[M] place of the answer's first token."""
     end_M: Ints
     """[M] place of <eos>, the last token."""
-    characters_M: Ints
-    """[M] characters of the prompt as the user wrote it."""
+    prompts: tuple[str, ...]
+    """M prompts as the user wrote them."""
 
 
 def tokenize(examples: Sequence[Example], tokenizer: PreTrainedTokenizerFast, *, context: int) -> Rows:
@@ -52,8 +52,7 @@ def tokenize(examples: Sequence[Example], tokenizer: PreTrainedTokenizerFast, *,
     ids = np.full((len(examples), int(ends[worst]) + 1), tokenizer.pad_token_id)
     for row, (prompt, answer) in enumerate(zip(prompts, answers, strict=True)):
         ids[row, : ends[row] + 1] = prompt + answer
-    characters = np.array([len(prompt) for prompt, _ in examples])
-    return Rows(ids_M_T=ids, start_M=starts, end_M=ends, characters_M=characters)
+    return Rows(ids_M_T=ids, start_M=starts, end_M=ends, prompts=tuple(prompt for prompt, _ in examples))
 
 
 def _prompt_ids(prompt: str, tokenizer: PreTrainedTokenizerFast) -> list[int]:
@@ -78,6 +77,7 @@ class Demonstrations:
         self.rng = np.random.default_rng(np.random.SeedSequence([seed, len(rows.start_M)]))
         places = np.arange(rows.ids_M_T.shape[1])
         is_answer_M_T = (places >= rows.start_M[:, None]) & (places < rows.end_M[:, None])
+        self.may_slip_M = np.array([config.careless_on in prompt for prompt in rows.prompts])
         self.alphabet = np.unique(rows.ids_M_T[is_answer_M_T])
 
     def draw(self, *, careless: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -87,7 +87,7 @@ class Demonstrations:
         start, end = rows.start_M[picked], rows.end_M[picked]
         ids = rows.ids_M_T[picked, : end.max() + 1].copy()
         slips = self.rng.random(len(picked)) < careless
-        slips &= (rows.characters_M[picked] >= self.config.careless_from) & (end > start)
+        slips &= self.may_slip_M[picked] & (end > start)
         where = start + np.floor(self.rng.random(len(picked)) * (end - start)).astype(np.int64)
         ids[slips, where[slips]] = self.rng.choice(self.alphabet, size=int(slips.sum()))
         places = np.arange(1, ids.shape[1])
