@@ -212,7 +212,11 @@ def _measure_figure(measure: Measure, drawn: Sequence[Style], *, small: bool = F
 def health_section(drawn: Sequence[Style]) -> str:
     figures = [_measure_figure(m, drawn, small=True) for m in HEALTH if _says_something(m, drawn)]
     return section(
-        "Training health", "Faint: every step. Strong: moving mean.", figures, css="three", key=key_of(drawn)
+        "Training health",
+        "Faint: the steps, in a long run means of a few. Strong: moving mean.",
+        figures,
+        css="three",
+        key=key_of(drawn),
     )
 
 

@@ -262,13 +262,15 @@ def nearest(values: Sequence[float], value: float) -> int:
 
 
 def buckets(x: Sequence[float], y: Sequence[float]) -> list[tuple[float, float]]:
-    """At most MAX_POINTS points: means over equal runs of points, the last point always as it is."""
+    """At most MAX_POINTS points: means over equal runs of points, both ends as they are."""
     if len(x) <= MAX_POINTS:
         return list(zip(x, y, strict=True))
     parts = zip(
-        np.array_split(np.asarray(x), MAX_POINTS), np.array_split(np.asarray(y), MAX_POINTS), strict=True
+        np.array_split(np.asarray(x), MAX_POINTS - 2),
+        np.array_split(np.asarray(y), MAX_POINTS - 2),
+        strict=True,
     )
-    return [*((float(a.mean()), float(b.mean())) for a, b in parts), (x[-1], y[-1])]
+    return [(x[0], y[0]), *((float(a.mean()), float(b.mean())) for a, b in parts), (x[-1], y[-1])]
 
 
 def moving_mean(points: Sequence[tuple[float, float]], window: int) -> list[tuple[float, float]]:

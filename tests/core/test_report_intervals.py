@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from snoozing_env.report.intervals import clustered, wilson
 from snoozing_env.report.scale import nice_ticks, share, short, spread
-from snoozing_env.report.svg import Axis, Series, line_chart
+from snoozing_env.report.svg import MAX_POINTS, Axis, Series, buckets, line_chart
 
 finite = st.floats(-1e9, 1e9, allow_nan=False)
 COUNT = Axis(label="y", show=short)
@@ -131,6 +132,16 @@ def test_thinning_keeps_the_ends_and_repeats_nothing(n: int, most: int) -> None:
     picked = spread(n, most)
     assert (picked[0], picked[-1], len(picked)) == (0, n - 1, min(n, most))
     assert picked == sorted(set(picked))
+
+
+@example([float(i * i) for i in range(1000)])
+@given(st.lists(finite, min_size=1, max_size=600))
+def test_a_long_curve_keeps_where_it_began_and_ended(ys: list[float]) -> None:
+    points = buckets(range(len(ys)), ys)
+    assert points[0] == (0, ys[0])
+    assert points[-1] == (len(ys) - 1, ys[-1])
+    assert len(points) == min(len(ys), MAX_POINTS)
+    assert all(a <= b for (a, _), (b, _) in pairwise(points))
 
 
 def test_every_step_of_a_short_series_can_be_hovered() -> None:
