@@ -40,7 +40,9 @@ class Finding:
     """The task it was seen on, "" where it concerns the whole set."""
 
 
-def check(taskset: vf.Taskset, *, limit: int = 200, constants: Sequence[str] = CONSTANT_REPLIES) -> list[Finding]:
+def check(
+    taskset: vf.Taskset, *, limit: int = 200, constants: Sequence[str] = CONSTANT_REPLIES
+) -> list[Finding]:
     """Findings over the first `limit` tasks, [] where the environment keeps its contract. Not from a running loop."""
     return asyncio.run(check_async(taskset, limit=limit, constants=constants))
 
@@ -68,7 +70,9 @@ def _keys(tasks: Sequence[vf.Task]) -> list[Finding]:
     ]
     moved = [task for task in tasks if task.with_data(idx=(task.data.idx or 0) + 1_000_003).key != task.key]
     findings += [
-        Finding(rule="keys-stable", key=task.key, text="the key changes with the index; make it from the content")
+        Finding(
+            rule="keys-stable", key=task.key, text="the key changes with the index; make it from the content"
+        )
         for task in moved
     ]
     return findings

@@ -31,7 +31,9 @@ class SnoozeTaskData(vf.TaskData):
     @classmethod
     def _prior_is_a_rate(cls, value: float | None) -> float | None:
         if value is not None and not 0.0 <= value <= 1.0:
-            raise ValueError(f"difficulty_prior is {value}; it is an expected pass rate, give a number in [0, 1] or None")
+            raise ValueError(
+                f"difficulty_prior is {value}; it is an expected pass rate, give a number in [0, 1] or None"
+            )
         return value
 
     @field_validator("snooze_factor")
@@ -60,7 +62,10 @@ def task_key(data: vf.TaskData, dataset: str = "") -> str:
     elif data.prompt is None or isinstance(data.prompt, str):
         content = ["prompt", data.prompt]
     else:
-        content = ["messages", [message.model_dump(mode="json", exclude_none=True) for message in data.prompt]]
+        content = [
+            "messages",
+            [message.model_dump(mode="json", exclude_none=True) for message in data.prompt],
+        ]
     return hashlib.sha256(json.dumps([dataset, content], sort_keys=True).encode()).hexdigest()
 
 

@@ -78,7 +78,9 @@ class GradingPool:
         """Queue `module:function(*args)`; arguments and value must be JSON data."""
         module, _, function = grader.partition(":")
         if not (module and function):
-            raise ValueError(f"grader is {grader!r}; name it 'package.module:function', workers import it by that name")
+            raise ValueError(
+                f"grader is {grader!r}; name it 'package.module:function', workers import it by that name"
+            )
         future: Future[Grading] = Future()
         with self._lock:
             if self._closed:
@@ -132,7 +134,9 @@ class GradingPool:
 
     def _start_slot(self) -> None:
         slot = len(self._threads)
-        thread = threading.Thread(target=self._serve, args=(slot,), name=f"snooze-grading-{slot}", daemon=True)
+        thread = threading.Thread(
+            target=self._serve, args=(slot,), name=f"snooze-grading-{slot}", daemon=True
+        )
         self._threads.append(thread)
         thread.start()
 

@@ -16,7 +16,9 @@ def reply_trace(task: vf.Task, *replies: str, follow_up: str = "Go on.") -> vf.T
     )
     messages = [vf.SystemMessage(content=task.data.system_prompt)] if task.data.system_prompt else []
     prompt = task.data.prompt
-    messages += [vf.UserMessage(content=prompt or "")] if prompt is None or isinstance(prompt, str) else list(prompt)
+    messages += (
+        [vf.UserMessage(content=prompt or "")] if prompt is None or isinstance(prompt, str) else list(prompt)
+    )
     for reply in replies:
         message = vf.AssistantMessage(content=reply)
         response = vf.Response(id="replay", created=0, model="replay", finish_reason="stop", message=message)

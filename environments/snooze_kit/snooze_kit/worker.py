@@ -43,7 +43,9 @@ def main(reply_fd: int, parent: int) -> None:
         _serve(job, graders, replies, setup["cpu_limit_s"])
 
 
-def _serve(job: dict[str, Any], graders: dict[str, Callable[..., Any]], replies: BinaryIO, cpu_limit_s: float) -> None:
+def _serve(
+    job: dict[str, Any], graders: dict[str, Callable[..., Any]], replies: BinaryIO, cpu_limit_s: float
+) -> None:
     try:
         name = job["grader"]
         if name not in graders:
@@ -104,7 +106,9 @@ def _die_with(parent: int) -> None:
 def _limit_memory(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard)
+    )
 
 
 if __name__ == "__main__":

@@ -62,7 +62,9 @@ def _factorials(expression: str) -> str | None:
             return "a factorial of a factorial"
         if match[1].isdigit() and int(match[1]) > MAX_EXPONENT:
             return f"a factorial over {MAX_EXPONENT}!"
-        if not match[1].isdigit() and any(int(digits) > MAX_EXPONENT for digits in _LITERAL.findall(expression)):
+        if not match[1].isdigit() and any(
+            int(digits) > MAX_EXPONENT for digits in _LITERAL.findall(expression)
+        ):
             return "a factorial of a large expression"
     return None
 

@@ -38,8 +38,16 @@ _CURRENCY = re.compile(r"\\\$|\$|[€£¥₹]|\\(?:euro|pounds|yen)(?![a-zA-Z])"
 _FRAC_SHORT = re.compile(r"\\frac\s*(?:(\d)|\{([^{}]*)\})\s*(?:(\d|[a-z])(?!\})|\{([^{}]*)\})")
 _SQRT_SHORT = re.compile(r"\\sqrt\s*(?:(\d+|[a-z])|\(([^()]*)\))")
 _MIXED = re.compile(r"(?<![\w./^{])(\d+) +(\d+)/(\d+)(?![\d/.])")
-_THOUSANDS = re.compile(r"(?<![\d.,(\[{^_])(?<![(\[{] )\d{1,3}(?:([, ])(?!\s)\d{3})(?:\1\d{3})*(?:\.\d+)?(?![\d,])")
-_REMARK = re.compile(r"\s*(?:\\\\)?\s*(?:" + TEXT_OPEN + r"\s*)?\([^()\d=]*[A-Za-z]{3,}[^()\d=]*\)(?:\s*" + TEXT_CLOSE + r")?\s*$")
+_THOUSANDS = re.compile(
+    r"(?<![\d.,(\[{^_])(?<![(\[{] )\d{1,3}(?:([, ])(?!\s)\d{3})(?:\1\d{3})*(?:\.\d+)?(?![\d,])"
+)
+_REMARK = re.compile(
+    r"\s*(?:\\\\)?\s*(?:"
+    + TEXT_OPEN
+    + r"\s*)?\([^()\d=]*[A-Za-z]{3,}[^()\d=]*\)(?:\s*"
+    + TEXT_CLOSE
+    + r")?\s*$"
+)
 
 
 def clean(text: str) -> str:

@@ -24,7 +24,7 @@ _PM = re.compile(r"\\pm(?![a-z])")
 _FLIP = MappingProxyType({"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="})
 
 
-class NeedsSymbols(Exception):  # noqa: N818 - a signal between two judges, never an error a user sees
+class NeedsSymbols(Exception):
     """Exact arithmetic cannot decide this pair."""
 
 
@@ -98,14 +98,18 @@ def equal(gold: Shape, answer: Shape, judge: Judge) -> bool:
     if isinstance(gold, Relation) or isinstance(answer, Relation):
         return _relations(gold, answer, judge)
     if isinstance(gold, Union) or isinstance(answer, Union):
-        return isinstance(gold, Union) and isinstance(answer, Union) and _covers(gold.parts, answer.parts, judge)
+        return (
+            isinstance(gold, Union) and isinstance(answer, Union) and _covers(gold.parts, answer.parts, judge)
+        )
     if isinstance(gold, Group) and isinstance(answer, Group):
         return _groups(gold, answer, judge)
     if isinstance(gold, Group) or isinstance(answer, Group):
         group, single = (gold, answer) if isinstance(gold, Group) else (answer, gold)
         if group.brackets not in (",", "{}") or not group.parts:
             return False
-        return all(equal(*((part, single) if group is gold else (single, part)), judge) for part in group.parts)
+        return all(
+            equal(*((part, single) if group is gold else (single, part)), judge) for part in group.parts
+        )
     return _values(gold, answer, judge)
 
 
@@ -117,8 +121,14 @@ def _settle(item: Shape) -> Shape:
         return Group(",", tuple(_plus_minus(item)))
     if not isinstance(item, Group):
         return item
-    parts = tuple(inner for part in item.parts for inner in _flat(_settle(_unnamed(part, item)), item.brackets))
-    if item.brackets == "," and all(isinstance(part, Relation) for part in item.parts) and all(map(_is_interval, parts)):
+    parts = tuple(
+        inner for part in item.parts for inner in _flat(_settle(_unnamed(part, item)), item.brackets)
+    )
+    if (
+        item.brackets == ","
+        and all(isinstance(part, Relation) for part in item.parts)
+        and all(map(_is_interval, parts))
+    ):
         return Union(parts)
     if len(parts) == 1 and item.brackets in ("{}", ","):
         return parts[0]
@@ -126,12 +136,19 @@ def _settle(item: Shape) -> Shape:
 
 
 def _flat(item: Shape, outer: Brackets) -> tuple[Shape, ...]:
-    return item.parts if isinstance(item, Group) and item.brackets == "," and outer in (",", "{}") else (item,)
+    return (
+        item.parts if isinstance(item, Group) and item.brackets == "," and outer in (",", "{}") else (item,)
+    )
 
 
 def _unnamed(part: Shape, group: Group) -> Shape:
     """x_1=1 → 1 inside a list or set."""
-    if isinstance(part, Relation) and group.brackets in (",", "{}") and (named := _named(part)) and len(named[1]) == 1:
+    if (
+        isinstance(part, Relation)
+        and group.brackets in (",", "{}")
+        and (named := _named(part))
+        and len(named[1]) == 1
+    ):
         return shape(named[1][0])
     return part
 
@@ -149,7 +166,12 @@ def _interval(relation: Relation) -> Shape | None:
     terms, signs = relation.terms, relation.signs
     if len(terms) == 2 and not _VARIABLE.fullmatch(terms[0]) and _VARIABLE.fullmatch(terms[1]):
         terms, signs = terms[::-1], (_FLIP[signs[0]],)
-    if len(terms) == 2 and _VARIABLE.fullmatch(terms[0]) and signs[0] != "=" and not re.search(r"(?<!\\)\b[a-z]\b", terms[1]):
+    if (
+        len(terms) == 2
+        and _VARIABLE.fullmatch(terms[0])
+        and signs[0] != "="
+        and not re.search(r"(?<!\\)\b[a-z]\b", terms[1])
+    ):
         low, high = Value("-\\infty"), Value("\\infty")
         bound = shape(terms[1].strip())
         if signs[0] == "!=":
@@ -173,7 +195,7 @@ def _same_words(gold: str, answer: str) -> bool:
     def key(text: str) -> str:
         return re.sub(r"^(?:the|a|an|option|choice)\s+", "", text.casefold())
 
-    return key(gold) == key((answer))
+    return key(gold) == key(answer)
 
 
 def _named(relation: Relation) -> tuple[str, tuple[str, ...]] | None:
@@ -192,7 +214,10 @@ def _relations(gold: Shape, answer: Shape, judge: Judge) -> bool:
     if isinstance(gold, Relation) and isinstance(answer, Relation):
         gold_named, answer_named = _named(gold), _named(answer)
         if gold_named and answer_named and _same_name(gold_named[0], answer_named[0]):
-            return all(equal(shape(gold_named[1][-1].strip()), shape(term.strip()), judge) for term in answer_named[1])
+            return all(
+                equal(shape(gold_named[1][-1].strip()), shape(term.strip()), judge)
+                for term in answer_named[1]
+            )
         two_sided = len(gold.terms) == len(answer.terms) == 2
         if gold_named and answer_named and not (set("xyz") & set(gold_named[1][-1])):
             return False  # x = 5 is not y = 5
@@ -209,7 +234,9 @@ def _relations(gold: Shape, answer: Shape, judge: Judge) -> bool:
 
 
 def _same_name(gold: str, answer: str) -> bool:
-    return squeeze(gold) == squeeze(answer) or bool(_FUNCTION_NAME.fullmatch(gold) and _FUNCTION_NAME.fullmatch(answer))
+    return squeeze(gold) == squeeze(answer) or bool(
+        _FUNCTION_NAME.fullmatch(gold) and _FUNCTION_NAME.fullmatch(answer)
+    )
 
 
 def _groups(gold: Group, answer: Group, judge: Judge) -> bool:
@@ -267,7 +294,9 @@ def _one_percent(gold: Value, answer: Value, judge: Judge) -> bool:
     size = evaluate(gold.text)
     literal = size is not None and abs(size) > 1
     share = size is None or abs(size) <= 1 or size.denominator != 1
-    return (literal and judge.same(gold.text, answer.text)) or (share and judge.same(gold.text, f"({answer.text})/(100)"))
+    return (literal and judge.same(gold.text, answer.text)) or (
+        share and judge.same(gold.text, f"({answer.text})/(100)")
+    )
 
 
 __all__ = ["ExactJudge", "Judge", "NeedsSymbols", "TooBig", "close_enough", "equal", "rounds", "squeeze"]

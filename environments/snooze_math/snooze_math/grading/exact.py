@@ -25,7 +25,14 @@ _TOKEN = re.compile(
 )
 _SAME = MappingProxyType({"\\times": "*", "\\cdot": "*", "\\div": "/", "**": "^", ":": "/"})
 _FUNCTION = MappingProxyType(
-    {"\\frac": "frac", "\\dfrac": "frac", "\\tfrac": "frac", "\\cfrac": "frac", "\\sqrt": "sqrt", "\\binom": "binom"}
+    {
+        "\\frac": "frac",
+        "\\dfrac": "frac",
+        "\\tfrac": "frac",
+        "\\cfrac": "frac",
+        "\\sqrt": "sqrt",
+        "\\binom": "binom",
+    }
 )
 _CLOSES = MappingProxyType({"(": ")", "{": "}", "[": "]"})
 _PRECEDENCE = MappingProxyType({"+": 1, "-": 1, "*": 2, "/": 2, "neg": 3, "^": 4, "mixed": 6})
@@ -61,7 +68,9 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
         return Fraction(0) ** min(1, max(-1, exponent.numerator))
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
     if abs(exponent) * bits > _MAX_BITS:
-        raise TooBig(f"a power with exponent {exponent.numerator if exponent.numerator.bit_length() < 60 else 'beyond 2^60'}")
+        raise TooBig(
+            f"a power with exponent {exponent.numerator if exponent.numerator.bit_length() < 60 else 'beyond 2^60'}"
+        )
     return base ** int(exponent)
 
 

@@ -11,7 +11,10 @@ TAIL = 30_000
 """Characters from the end that may hold the final answer."""
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*(\{|[^\s{}\\$])")
-_JOINED = re.compile(r"(?:[\s$()\[\]]|\\[()\[\]])*(?:\\text\{\s*)?(?:or|and|,\s*or|,\s*and|,|;|/)\s*\}?(?:[\s$()\[\]]|\\[()\[\]])*", re.I)
+_JOINED = re.compile(
+    r"(?:[\s$()\[\]]|\\[()\[\]])*(?:\\text\{\s*)?(?:or|and|,\s*or|,\s*and|,|;|/)\s*\}?(?:[\s$()\[\]]|\\[()\[\]])*",
+    re.I,
+)
 _MORE_AFTER = re.compile(r"[\s$]*(?:=|,?\s*\bor\b)[\s$]*(?P<more>[-+−]?[\d.][\w./^]{0,40})", re.I)
 _MORE_BEFORE = re.compile(r"(?P<more>[-+−]?\d[\d.,/]{0,20})[\s$]*\bor[\s$]*$", re.I)
 _MARKER = re.compile(
@@ -126,7 +129,9 @@ def _trim(tail: str) -> str | None:
         # "p.m. " and "e.g. " end no sentence; a time keeps its dots.
         rest = tail[end.end() :].strip()
         abbreviation = re.search(r"\b[a-z]\.[a-z]$", tail[: end.start()], re.I)
-        tail = tail if abbreviation and not rest else tail[: end.start()] if tail[end.start()] != "!" else tail
+        tail = (
+            tail if abbreviation and not rest else tail[: end.start()] if tail[end.start()] != "!" else tail
+        )
     tail = _ASIDE.sub("", " " + tail).strip().strip("*_`").strip()
     return tail if tail and not re.match(r"(?:not|unknown|unclear)\b", tail, re.I) else None
 
@@ -142,6 +147,10 @@ def _bare(text: str) -> str | None:
     numbers = _NUMBER.findall(sentence)
     if len(numbers) > 1 and (tail := re.fullmatch(r".*=\s*([^=]+)", sentence, re.S)):
         sentence, numbers = tail[1], _NUMBER.findall(tail[1])
-    if len(numbers) != 1 or _DOUBT.search(last) or len(re.findall(r"\d+", sentence)) > len(re.findall(r"\d+", numbers[0])):
+    if (
+        len(numbers) != 1
+        or _DOUBT.search(last)
+        or len(re.findall(r"\d+", sentence)) > len(re.findall(r"\d+", numbers[0]))
+    ):
         return None
     return numbers[0]

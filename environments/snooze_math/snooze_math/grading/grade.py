@@ -1,9 +1,9 @@
 """One verdict per reply.
 
-    reply ─→ final answer ─→ same spelling? ─→ plain arithmetic? ─→ bomb? ─→ grading pool (sympy, math-verify)
-                 │ none          │ correct          │ decided            │ refused       │ value, hang or crash
-                 └─ wrong        └─                 └─ microseconds      └─ wrong        └─ hang in the answer: wrong
-                                                                                           in the gold: unknown
+reply ─→ final answer ─→ same spelling? ─→ plain arithmetic? ─→ bomb? ─→ grading pool (sympy, math-verify)
+             │ none          │ correct          │ decided            │ refused       │ value, hang or crash
+             └─ wrong        └─                 └─ microseconds      └─ wrong        └─ hang in the answer: wrong
+                                                                                       in the gold: unknown
 """
 
 from __future__ import annotations
@@ -90,14 +90,23 @@ def _too_big(gold: str, answer: str, why: str) -> Verdict:
         small = evaluate(answer) is not None
     except TooBig:
         small = False
-    return Verdict(False if small else None, f"the gold cannot be evaluated ({why}) and the answer is written differently")
+    return Verdict(
+        False if small else None,
+        f"the gold cannot be evaluated ({why}) and the answer is written differently",
+    )
 
 
 def _verdict(grading: Grading) -> Verdict:
     if grading.status == "value":
-        return Verdict(bool(grading.value), f"{'equal' if grading.value else 'not equal'} by sympy and math-verify")
+        return Verdict(
+            bool(grading.value), f"{'equal' if grading.value else 'not equal'} by sympy and math-verify"
+        )
     if grading.stage == "answer":
-        return Verdict(False, f"the answer made the grader {grading.status}: {grading.detail}", hang=grading.status == "hang")
+        return Verdict(
+            False,
+            f"the answer made the grader {grading.status}: {grading.detail}",
+            hang=grading.status == "hang",
+        )
     return Verdict(None, f"the grader failed on the gold or on its own: {grading.status}, {grading.detail}")
 
 

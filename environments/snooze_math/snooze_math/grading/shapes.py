@@ -59,21 +59,56 @@ Shape = Words | Value | Group | Union | Relation
 MAX_PARTS = 200
 
 _NOTHING = re.compile(
-    r"\\emptyset|\\\{\s*\\\}|(?:there (?:is|are) )?no (?:real |integer |such )?(?:solutions?|values?|roots?)(?: exists?)?|(?:the )?empty set|\\text\{\}", re.I
+    r"\\emptyset|\\\{\s*\\\}|(?:there (?:is|are) )?no (?:real |integer |such )?(?:solutions?|values?|roots?)(?: exists?)?|(?:the )?empty set|\\text\{\}",
+    re.I,
 )
 _MATRIX = re.compile(r"\\begin\s*\{([bpvBV]?matrix|array)\}(?:\{[clr|]*\})?(.*)\\end\s*\{\1\}", re.S)
 _CHOICE = re.compile(r"\(?\s*([A-Z])\s*\)?\s*(?:[.:)]\s*\S.*)?", re.S)
 _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*([ap])\.?\s*m\.?", re.I)
 _IN = re.compile(r"\s*[a-zA-Z]\s*\\in(?![a-zA-Z])\s*")
 _SIGN = re.compile(r"\\le(?![a-z])|\\ge(?![a-z])|\\ne(?![a-z])|<=|>=|!=|[<>=]")
-_SIGNS = {"\\le": "<=", "\\ge": ">=", "\\ne": "!=", "<=": "<=", ">=": ">=", "!=": "!=", "<": "<", ">": ">", "=": "="}
+_SIGNS = {
+    "\\le": "<=",
+    "\\ge": ">=",
+    "\\ne": "!=",
+    "<=": "<=",
+    ">=": ">=",
+    "!=": "!=",
+    "<": "<",
+    ">": ">",
+    "=": "=",
+}
 _PERCENT = re.compile(r"\s*(?:%|\bper\s?cent(?:age points?)?\b)\s*$", re.I)
-_UNIT_TEXT = re.compile(rf"(?P<value>.*[^\s])\s*{TEXT_OPEN}(?P<unit>[^{TEXT_OPEN}{TEXT_CLOSE}]*){TEXT_CLOSE}\s*(?P<power>\^\s*\{{?[23]\}}?)?\s*$", re.S)
+_UNIT_TEXT = re.compile(
+    rf"(?P<value>.*[^\s])\s*{TEXT_OPEN}(?P<unit>[^{TEXT_OPEN}{TEXT_CLOSE}]*){TEXT_CLOSE}\s*(?P<power>\^\s*\{{?[23]\}}?)?\s*$",
+    re.S,
+)
 _UNIT_WORD = re.compile(
-    r"(?P<value>.*[\d)}])\s*(?P<unit>(?<![\\a-zA-Z{])(?:[a-zA-Z]{2,}\.?|(?<=\s)[a-zA-Z](?=/))(?:[ /][a-zA-Z]+)*)\s*(?P<power>\^\s*\{?[23]\}?)?\s*$", re.S
+    r"(?P<value>.*[\d)}])\s*(?P<unit>(?<![\\a-zA-Z{])(?:[a-zA-Z]{2,}\.?|(?<=\s)[a-zA-Z](?=/))(?:[ /][a-zA-Z]+)*)\s*(?P<power>\^\s*\{?[23]\}?)?\s*$",
+    re.S,
 )
 _NOT_UNITS = re.compile(r"\b(?:or|and|not|isn't|except|but|mod|wrong|if|when|for)\b", re.I)
-_FUNCTIONS = {"sin", "cos", "tan", "cot", "sec", "csc", "log", "ln", "exp", "sqrt", "pi", "lim", "max", "min", "gcd", "lcm", "arcsin", "arccos", "arctan"}
+_FUNCTIONS = {
+    "sin",
+    "cos",
+    "tan",
+    "cot",
+    "sec",
+    "csc",
+    "log",
+    "ln",
+    "exp",
+    "sqrt",
+    "pi",
+    "lim",
+    "max",
+    "min",
+    "gcd",
+    "lcm",
+    "arcsin",
+    "arccos",
+    "arctan",
+}
 _CONNECTOR = re.compile(rf"\s*{TEXT_OPEN}?\s*\b(?:or|and)\b\s*{TEXT_CLOSE}?\s*", re.I)
 _TWO_LETTERS = re.compile(r"(?<![\\a-zA-Z])[A-Za-z]{2,}")
 
@@ -113,7 +148,12 @@ def _words(text: str, plain: str) -> Words | None:
     bare = re.sub(r"[\s.,;:!?'\"()-]+", " ", plain).strip()
     letters_only = re.fullmatch(r"[A-Za-z][A-Za-z ]*", bare)
     marked = text.startswith(TEXT_OPEN) and text.rstrip().endswith(TEXT_CLOSE) and text.count(TEXT_OPEN) == 1
-    if letters_only and (len(bare) > 1) and (marked or _TWO_LETTERS.search(bare)) and not _only_functions(bare):
+    if (
+        letters_only
+        and (len(bare) > 1)
+        and (marked or _TWO_LETTERS.search(bare))
+        and not _only_functions(bare)
+    ):
         return Words(bare.casefold())
     return None
 
@@ -124,7 +164,9 @@ def _only_functions(bare: str) -> bool:
 
 def _matrix(body: str) -> Group:
     rows = [row for row in re.split(r"\\\\", body) if row.strip()]
-    return Group("matrix", tuple(Group(",", tuple(shape(cell.strip()) for cell in row.split("&"))) for row in rows))
+    return Group(
+        "matrix", tuple(Group(",", tuple(shape(cell.strip()) for cell in row.split("&"))) for row in rows)
+    )
 
 
 def _bracketed(text: str) -> Shape | None:
@@ -152,7 +194,8 @@ def _list(text: str) -> Group | None:
 
 
 def _relation(text: str) -> Relation | None:
-    found = list(_SIGN.finditer(text))
+    depths = _depths(text)
+    found = [match for match in _SIGN.finditer(text) if depths[match.start()] == 0]
     if not found:
         return None
     bounds = [0, *(edge for match in found for edge in match.span()), len(text)]

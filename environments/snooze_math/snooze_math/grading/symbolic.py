@@ -22,9 +22,12 @@ logging.disable(logging.CRITICAL)  # this process has no reader for math-verify'
 
 _EXTRACTION = LatexExtractionConfig(
     boxed_match_priority=0,
-    normalization_config=NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=False, boxed="all", equations=False),
+    normalization_config=NormalizationConfig(
+        basic_latex=True, units=False, malformed_operators=True, nits=False, boxed="all", equations=False
+    ),
 )
 _DECIMAL = re.compile(r"(?<![\w.])(\d*)\.(\d{1,60})(?![\d.])")
+_UNFINISHED = re.compile(r"\\ldots|\.\.\.|\?")
 _DIGITS = 40
 _SAME = sympy.Float(10) ** -30
 _POINTS = (
@@ -58,6 +61,8 @@ class SymbolicJudge:
         gold_value, answer_value = evaluate(gold), evaluate(answer)
         if gold_value is not None and answer_value is not None:
             return close_enough(gold_value, answer_value, answer)
+        if _UNFINISHED.search(answer) and not _UNFINISHED.search(gold):
+            return False  # math-verify reads 7… as 7
         try:
             return _same_value(_parsed(gold), _parsed(_one_imaginary_unit(gold, answer)), answer)
         except Unreadable:
@@ -65,7 +70,9 @@ class SymbolicJudge:
 
     def same_relation(self, gold: Relation, answer: Relation) -> bool:
         try:
-            gold_gap, answer_gap = (_parsed(f"({side.terms[0]})-({side.terms[1]})") for side in (gold, answer))
+            gold_gap, answer_gap = (
+                _parsed(f"({side.terms[0]})-({side.terms[1]})") for side in (gold, answer)
+            )
         except Unreadable:
             return False
         ratio = _constant_ratio(gold_gap, answer_gap)
@@ -111,11 +118,17 @@ def _same_value(gold: Any, answer: Any, written: str) -> bool:
         return True
     if not (isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr)):
         return bool(verify(gold, answer, strict=True, timeout_seconds=None))
-    if gold.has(sympy.oo, sympy.zoo, sympy.nan) or answer.has(sympy.zoo, sympy.nan) or answer in (sympy.oo, -sympy.oo):
+    if (
+        gold.has(sympy.oo, sympy.zoo, sympy.nan)
+        or answer.has(sympy.zoo, sympy.nan)
+        or answer in (sympy.oo, -sympy.oo)
+    ):
         return False
     if not gold.free_symbols and not answer.free_symbols:
         return _same_constant(_number(gold), _number(answer), written)
-    pairs = list(zip(_at_points(gold, range(len(_POINTS))), _at_points(answer, range(len(_POINTS))), strict=True))
+    pairs = list(
+        zip(_at_points(gold, range(len(_POINTS))), _at_points(answer, range(len(_POINTS))), strict=True)
+    )
     judged = [(one, other) for one, other in pairs if one is not None and other is not None]
     if len(judged) >= 3:
         return all(_near(one, other) for one, other in judged)
@@ -137,8 +150,18 @@ def _near(one: Any, other: Any) -> bool:
 
 
 def _number(expression: Any) -> Any:
-    value = sympy.N(expression, _DIGITS)
-    return value if value.is_number and value.is_finite and not value.has(sympy.Integral, sympy.Sum, sympy.Limit) else None
+    # N() leaves a limit alone and sums numerically; both have exact values. Integrals stay: quadrature is faster.
+    value = sympy.N(
+        expression.doit(integrals=False)
+        if expression.has(sympy.Limit, sympy.Sum, sympy.Product)
+        else expression,
+        _DIGITS,
+    )
+    return (
+        value
+        if value.is_number and value.is_finite and not value.has(sympy.Integral, sympy.Sum, sympy.Limit)
+        else None
+    )
 
 
 def _at_points(expression: Any, points: range) -> list[Any]:
@@ -147,15 +170,22 @@ def _at_points(expression: Any, points: range) -> list[Any]:
     for at in points:
         offset, step = _POINTS[at]
         # Values hang on the name alone: n²+n and k²+k must differ.
-        names = {symbol: offset + step * Fraction(zlib.crc32(symbol.name.encode()) % 997, 997) for symbol in symbols}
-        exact = {symbol: sympy.Rational(value.numerator, value.denominator) for symbol, value in names.items()}
+        names = {
+            symbol: offset + step * Fraction(zlib.crc32(symbol.name.encode()) % 997, 997)
+            for symbol in symbols
+        }
+        exact = {
+            symbol: sympy.Rational(value.numerator, value.denominator) for symbol, value in names.items()
+        }
         values.append(_number(expression.subs(exact)) if exact else _number(expression))
     return values
 
 
 def _constant_ratio(gold: Any, answer: Any) -> Any:
     ratios = []
-    for one, other in zip(_at_points(gold, range(len(_POINTS))), _at_points(answer, range(len(_POINTS))), strict=True):
+    for one, other in zip(
+        _at_points(gold, range(len(_POINTS))), _at_points(answer, range(len(_POINTS))), strict=True
+    ):
         if one is None or other is None or abs(one) < _SAME or abs(other) < _SAME:
             continue
         ratios.append(one / other)

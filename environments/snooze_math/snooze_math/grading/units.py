@@ -26,7 +26,7 @@ _POWER = re.compile(r"\^?\{?([23])\}?$")
 
 
 def canonical(words: str) -> str:
-    """"Centimeters^{2}" → "centimeter^2"; "" where nothing is left."""
+    """ "Centimeters^{2}" → "centimeter^2"; "" where nothing is left."""
     words = words.strip(" .,;").lower()
     power = ""
     if match := _POWER.search(words):

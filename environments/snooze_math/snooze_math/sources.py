@@ -1,0 +1,186 @@
+"""Where problems come from: one `Source` per data set, each row read into the same `Row`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Literal
+
+Split = Literal["train", "eval", "test"]
+
+EVAL_SHARE = 5
+"""Where a set has no split of its own, one cluster in this many is held out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One problem of any source."""
+
+    question: str
+    answer: str
+    domain: str = ""
+    level: int | None = None
+    prior: float | None = None
+    cluster: str | None = None
+    bare: str | None = None
+    """The prompt in `bare` style, None = the question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A data set, by hub name and by the columns it has there and in the usual local file."""
+
+    hub: str
+    """Hugging Face name."""
+    read: Callable[[Mapping[str, Any]], Row]
+    subset: str | None = None
+    revision: str | None = None
+    """Commit the hub is read at; None = its main branch, pin it with `revision` in the config."""
+    splits: Mapping[Split, str] = field(default_factory=dict)
+    """Our split → the hub's. A missing split is cut from "train" by cluster (see `side`)."""
+    licence: str = ""
+
+    @property
+    def cut(self) -> bool:
+        """Whether train and held-out rows are told apart by content, not by the publisher."""
+        return "test" not in self.splits
+
+    @property
+    def evaluation_only(self) -> bool:
+        return "train" not in self.splits
+
+
+def number(value: Any) -> str:
+    """A gold as exact text: 43.0 → "43", 11.5 → "11.5", 0.6666666667 → "2/3"."""
+    if isinstance(value, str):
+        return (
+            value.strip().replace(",", "")
+            if re.fullmatch(r"\s*-?[\d,]+(\.\d+)?\s*", value)
+            else value.strip()
+        )
+    exact = Fraction(repr(value))
+    if exact.denominator > 10**6:  # a rounded decimal; the ratio meant has a small denominator
+        near = Fraction(value).limit_denominator(1000)
+        if abs(near - exact) < Fraction(1, 10**9):
+            return str(near)
+    return str(int(exact)) if exact.denominator == 1 else repr(value)
+
+
+def skeleton(question: str) -> str:
+    """The question without numbers, names and punctuation: what near-duplicates share."""
+    text = re.sub(r"(?<!^)(?<![.?!]\s)\b[A-Z][a-z]+", "@", question.strip())
+    text = re.sub(r"\d[\d,.]*(?=\D|$)", "#", text)
+    return " ".join(re.findall(r"[a-z]{2,}", re.sub(r"^\W*\w+", "", text).lower()))
+
+
+def cluster_of(question: str) -> str:
+    """Short id of the template a question was made from."""
+    return hashlib.sha256(skeleton(question).encode()).hexdigest()[:12]
+
+
+def side(cluster: str) -> Split:
+    """Held out or not, by the cluster: a template never has questions on both sides."""
+    return (
+        "eval"
+        if int(hashlib.sha256(f"side {cluster}".encode()).hexdigest(), 16) % EVAL_SHARE == 0
+        else "train"
+    )
+
+
+def _gsm8k(row: Mapping[str, Any]) -> Row:
+    return Row(
+        question=row["question"].strip(),
+        answer=number(row["answer"].rpartition("####")[2]),
+        domain="word problem",
+    )
+
+
+def _math(row: Mapping[str, Any]) -> Row:
+    question = (row.get("problem") or row["prompt"]).strip()
+    question = re.sub(
+        r"\s*Please reason step by step, and put your final answer within \\boxed\{\}\.\s*$", "", question
+    )
+    level = row.get("level")
+    return Row(
+        question=question,
+        answer=str(row["answer"]).strip(),
+        domain=str(row.get("subject") or "competition").lower(),
+        level=int(level) if level not in (None, "") else None,
+    )
+
+
+def _svamp(row: Mapping[str, Any]) -> Row:
+    body, question = row["Body"].strip(), row["Question"].strip()
+    body = body if body.endswith((".", ",", "?", "!")) else body + "."
+    domain = str(row.get("Type", "")).lower().replace("divison", "division")
+    # SVAMP varies one story into several questions: the story is the cluster.
+    return Row(
+        question=f"{body} {question}", answer=number(row["Answer"]), domain=domain, cluster=cluster_of(body)
+    )
+
+
+def _mawps(row: Mapping[str, Any]) -> Row:
+    question = re.sub(r"\s+([?.,])", r"\1", (row["input"] if "input" in row else row["question"]).strip())
+    answer = row["target"] if "target" in row else row.get("result_float", row.get("result"))
+    return Row(
+        question=question,
+        answer=number(answer),
+        domain=row.get("type", "word problem"),
+        cluster=cluster_of(question),
+    )
+
+
+def _dapo(row: Mapping[str, Any]) -> Row:
+    prompt = row["prompt"]
+    question = prompt if isinstance(prompt, str) else prompt[-1]["content"]
+    return Row(question=question.strip(), answer=str(row["solution"]).strip(), domain="competition")
+
+
+SOURCES: Mapping[str, Source] = MappingProxyType(
+    {
+        "gsm8k": Source(
+            hub="openai/gsm8k",
+            subset="main",
+            revision="e53f048856ff4f594e959d75785d2c2d37b678ee",
+            read=_gsm8k,
+            splits=MappingProxyType({"train": "train", "eval": "test", "test": "test"}),
+            licence="MIT",
+        ),
+        "gsm8k_platinum": Source(
+            hub="madrylab/gsm8k-platinum",
+            subset="main",
+            read=_gsm8k,
+            splits=MappingProxyType({"eval": "test", "test": "test"}),
+            licence="CC BY 4.0",
+        ),
+        "math500": Source(
+            hub="HuggingFaceH4/MATH-500",
+            read=_math,
+            splits=MappingProxyType({"eval": "test", "test": "test"}),
+            licence="MIT",
+        ),
+        "svamp": Source(
+            hub="ChilleD/SVAMP", read=_svamp, splits=MappingProxyType({"train": "train"}), licence="MIT"
+        ),
+        "mawps": Source(
+            hub="MU-NLPC/Calc-mawps", read=_mawps, splits=MappingProxyType({"train": "train"}), licence="MIT"
+        ),
+        "dapo_math": Source(
+            hub="open-r1/DAPO-Math-17k-Processed",
+            subset="en",
+            read=_dapo,
+            splits=MappingProxyType({"train": "train"}),
+            licence="Apache-2.0",
+        ),
+        "deepscaler": Source(
+            hub="agentica-org/DeepScaleR-Preview-Dataset",
+            read=_math,
+            splits=MappingProxyType({"train": "train"}),
+            licence="MIT",
+        ),
+    }
+)

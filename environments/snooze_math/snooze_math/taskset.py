@@ -1,0 +1,103 @@
+"""The task set verifiers loads as `snooze-math`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import verifiers.v1 as vf
+from pydantic import ConfigDict
+from snooze_kit.data import SnoozeTask, SnoozeTaskData
+from snooze_kit.verdict import Verdict
+
+from snooze_math.config import MathConfig
+from snooze_math.grading.grade import grade_async
+from snooze_math.rows import Row, arithmetic_rows, source_rows
+
+SYSTEM_PROMPT = "Solve the problem. Reason briefly, then give the final answer in \\boxed{}."
+
+
+class GraderError(RuntimeError):
+    """The grader failed; the rollout says nothing about the policy and must not count as wrong."""
+
+
+class MathData(SnoozeTaskData):
+    """A problem and its gold."""
+
+    model_config = ConfigDict(frozen=True)
+
+    answer: str = ""
+    """The gold, LaTeX or plain, never empty in a loaded set."""
+    level: int | None = None
+    """Difficulty level in the source's own scale, None = it has none."""
+    style: str = "instruct"
+    """How the prompt asks: "instruct" or "bare"."""
+
+
+class MathTask(SnoozeTask[MathData, vf.TaskConfig]):
+    """Reward 1 for the gold, 0 for anything else, no reward at all where the grader failed."""
+
+    @vf.metric(priority=1)
+    async def grading(self, trace: vf.Trace) -> dict[str, float]:
+        """Grades once; the reward reads the verdict. `answered`: a non-empty reply. `grader_hang`: the answer hung the grader."""
+        reply = trace.last_reply
+        verdict = await grade_async(self.data.answer, reply)
+        if verdict.correct is None:
+            raise GraderError(f"no verdict for gold {self.data.answer[:80]!r}: {verdict.reason}")
+        trace.info["grading"] = {"correct": verdict.correct, "reason": verdict.reason}
+        return {"answered": float(bool(reply.strip())), "grader_hang": float(verdict.hang)}
+
+    @vf.reward
+    async def correct(self, trace: vf.Trace) -> float:
+        """1 where the final answer equals the gold."""
+        return float(trace.info["grading"]["correct"])
+
+    async def validate(self, runtime: vf.Runtime) -> bool | None:
+        """The gold earns full marks."""
+        return (await self.verdict(self.gold_reply())).correct
+
+    async def verdict(self, reply: str) -> Verdict:
+        """The grader's word on one reply."""
+        return await grade_async(self.data.answer, reply)
+
+    def gold_reply(self) -> str:
+        return self.data.answer if self.data.style == "bare" else f"\\boxed{{{self.data.answer}}}"
+
+
+class MathTaskset(vf.Taskset[MathTask, MathConfig]):
+    """Problems of one or several sources."""
+
+    def load(self) -> Iterator[MathTask]:
+        for source in self.config.sources or [self.config.source]:
+            for row in self._rows(source):
+                yield MathTask(self._data(source, row), self.config.task)
+
+    def _rows(self, source: str) -> list[Row]:
+        config = self.config
+        if source == "arithmetic":
+            return arithmetic_rows(
+                split=config.split, size=config.size, levels=config.levels, seed=config.seed
+            )
+        return source_rows(
+            source,
+            split=config.split,
+            path=config.paths.get(source, config.path),
+            revision=config.revision,
+            size=config.size,
+            levels=config.levels,
+            seed=config.seed,
+        )
+
+    def _data(self, source: str, row: Row) -> MathData:
+        bare = self.config.style == "bare"
+        return MathData(
+            prompt=(row.bare or row.question) if bare else row.question,
+            system_prompt=None if bare else SYSTEM_PROMPT,
+            answer=row.answer,
+            dataset=source,
+            domain=row.domain,
+            level=row.level,
+            style=self.config.style,
+            difficulty_prior=row.prior,
+            snooze_factor=self.config.snooze_factors.get(row.domain, self.config.snooze_factor),
+            cluster=row.cluster,
+        )
