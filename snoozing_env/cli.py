@@ -18,6 +18,7 @@ USAGE = """snooze: RL rollouts where the policy can learn
       --merge-state     accept a checkpoint of a largely different task set
       --arm NAME        run one of the recipe's arms instead of all of them
   snooze report RUN [RUN ...] [--out FILE]        compare runs in one self-contained page
+  snooze serve MODEL [--key value ...]            start a vLLM server that takes weight updates; `--help` lists keys
   snooze check ENVIRONMENT [KEY=VALUE ...]        run the contract check of an environment
 
 Recipes ship with the package: `@ demo.toml`, `@ smollm2_mawps.toml`, `@ qwen_gsm8k_gpu.toml` are found by name.
@@ -147,4 +148,33 @@ def check(arguments: Sequence[str]) -> None:
     print(f"{arguments[0]}: the contract holds")
 
 
-COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {"train": train, "report": report, "check": check}
+def serve(arguments: Sequence[str]) -> None:
+    """`snooze serve`: a vLLM server in the foreground, until Ctrl-C."""
+    import signal
+
+    from pydantic_config import ConfigFileError, cli
+
+    from snoozing_env.rollout.server import VllmServer, VllmServerConfig
+
+    words = list(arguments)
+    if words and not words[0].startswith("-"):
+        words[:1] = ["--model", words[0]]
+    try:
+        config = cli(VllmServerConfig, args=words)
+    except ConfigFileError as error:
+        raise SnoozingError(str(error)) from error
+    if not config.model:
+        raise SnoozingError(
+            "usage: snooze serve MODEL [--key value ...]; MODEL is a checkpoint directory or hub name"
+        )
+    with VllmServer(config, progress=print) as server:
+        print(f"serving {config.model} as {config.name!r} at {server.base_url}; Ctrl-C stops it")
+        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    "train": train,
+    "report": report,
+    "serve": serve,
+    "check": check,
+}

@@ -41,8 +41,8 @@ class VllmServerConfig(BaseConfig):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    model: str
-    """Checkpoint directory or hub name."""
+    model: str = ""
+    """Checkpoint directory or hub name; a recipe leaves it empty, since its policy is what is served."""
     name: str = "policy"
     """Model name that requests ask for."""
     port: int = Field(0, ge=0, le=65535)

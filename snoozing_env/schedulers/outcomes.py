@@ -38,13 +38,14 @@ def tabulate(outcomes: Sequence[GroupOutcome], tasks: Sequence[TaskInfo]) -> Out
     """
     task_B = np.fromiter((o.task for o in outcomes), np.int64, len(outcomes))
     size_B = np.fromiter((o.rewards_G.size for o in outcomes), np.int64, len(outcomes))
-    rewards = np.concatenate([o.rewards_G for o in outcomes])
-    valid = np.concatenate([o.valid_G for o in outcomes if o.valid_G is not None])
+    rewards: Floats = np.concatenate([o.rewards_G for o in outcomes])
+    valid: Bools = np.concatenate([o.valid_G for o in outcomes if o.valid_G is not None])
     bad = np.flatnonzero(valid & ~((rewards >= -1e-9) & (rewards <= 1 + 1e-9)))
     if len(bad):
-        group = int(np.searchsorted(np.cumsum(size_B), bad[0], side="right"))
+        first = int(bad[0])
+        group = int((np.cumsum(size_B) <= first).sum())
         raise OutcomeError(
-            f"task {tasks[int(task_B[group])].key!r}: reward {float(rewards[int(bad[0])])} is not in [0, 1]; fix the environment's "
+            f"task {tasks[int(task_B[group])].key!r}: reward {float(rewards[first])} is not in [0, 1]; fix the environment's "
             "reward, or mark the rollout invalid if no verdict was reached"
         )
     starts = np.concatenate([[0], np.cumsum(size_B)[:-1]])

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from conftest import ScriptedEngine
 from plain_echo import EchoConfig, EchoData, EchoTask, Shell
 
 from snoozing_env import (
@@ -23,6 +22,7 @@ from snoozing_env.rollout.evaluation import EvaluationConfig, check_held_out, ev
 from snoozing_env.rollout.loop import StepBatch, SyncLoop
 from snoozing_env.rollout.runner import GroupRunner, RolloutConfig
 from snoozing_env.rollout.trace import needs_harness
+from tests.rollout.scripted import ScriptedEngine
 
 Load = Callable[..., Catalogue]
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from conftest import small_recipe
-from killing import differences, run_to_the_end, run_with_kills, trail_of
 
 from snoozing_env.train.checkpoints import MARK, STATE_DIR, last_whole_checkpoint
+from tests.train.killing import differences, run_to_the_end, run_with_kills, trail_of
+from tests.train.small import small_recipe
 
 
 def test_kills_at_random_points_change_neither_draws_nor_snoozes_nor_trained_tasks_nor_weights(
