@@ -16,8 +16,6 @@ So a trainer that dies in the middle of a transfer leaves the old weights served
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +35,8 @@ from vllm.distributed.weight_transfer.base import (
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory, WeightTransferTrainerFactory
 from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
+
+from snoozing_env.train import gloo
 
 Shape = tuple[int, ...]
 TIED_HEAD = "lm_head.weight"
@@ -108,26 +108,6 @@ class CheckpointLayout:
             )
 
 
-def gloo_group(address: str, port: int, *, rank: int, world_size: int, timeout_s: float) -> Any:
-    """Join the trainer's process group as a worker. Blocks until the trainer (rank 0) is there."""
-    timeout = datetime.timedelta(seconds=timeout_s)
-    store = torch.distributed.TCPStore(address, port, world_size, is_master=False, timeout=timeout)
-    options = torch.distributed.ProcessGroupGloo._Options()
-    options._timeout = timeout
-    # Gloo advertises the address of the host name by default, which a container may not resolve.
-    device = torch.distributed.ProcessGroupGloo.create_device
-    options._devices = [device(hostname=address) if _is_loopback(address) else device()]
-    prefixed = torch.distributed.PrefixStore("snooze_weights", store)
-    return torch.distributed.ProcessGroupGloo(prefixed, rank, world_size, options)
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return address == "localhost"
-
-
 def repair_tied_heads(model: torch.nn.Module) -> int:
     """Pack every CPU linear weight again; returns how many.
 
@@ -165,13 +145,12 @@ class StagedTransferEngine(WeightTransferEngine[TransferInit, TransferUpdate]):
             raise ValueError(f"unknown route {init_info.route!r}; this server takes 'gloo' or 'dir'")
         parallel = self.parallel_config
         worker = parallel.data_parallel_index * parallel.world_size + parallel.rank
-        self.group = gloo_group(
-            init_info.master_address,
-            init_info.master_port,
-            rank=worker + init_info.rank_offset,
-            world_size=init_info.world_size,
-            timeout_s=init_info.timeout_s,
+        address, world_size, timeout_s = init_info.master_address, init_info.world_size, init_info.timeout_s
+        store = gloo.open_store(
+            address, init_info.master_port, world_size=world_size, timeout_s=timeout_s, master=False
         )
+        rank = worker + init_info.rank_offset
+        self.group = gloo.join(store, address, rank=rank, world_size=world_size, timeout_s=timeout_s)
 
     def start_weight_update(self) -> None:
         self.staged = {}
@@ -207,13 +186,10 @@ class StagedTransferEngine(WeightTransferEngine[TransferInit, TransferUpdate]):
     def _from_group(self, update: TransferUpdate) -> dict[str, torch.Tensor]:
         if self.group is None:
             raise RuntimeError("route 'gloo' is not connected; connect before pushing")
-        options = torch.distributed.BroadcastOptions()
-        options.rootRank, options.rootTensor = 0, 0
         received: dict[str, torch.Tensor] = {}
         for name, dtype, shape in zip(update.names, update.dtype_names, update.shapes, strict=True):
             tensor = torch.empty(shape, dtype=getattr(torch, dtype))
-            # Gloo refuses bfloat16 and int16; bytes are bytes.
-            self.group.broadcast([tensor.view(-1).view(torch.uint8)], options).wait()
+            gloo.broadcast(self.group, tensor)
             received[name] = tensor
         return received
 

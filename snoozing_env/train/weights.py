@@ -8,7 +8,7 @@
 The sequence is the same on CPU and GPU; what differs is how bytes travel in "update":
 
     gloo   broadcast in a process group made once                 any device, any host
-    dir    one safetensors file in a directory both sides see     simplest, survives anything
+    dir    one safetensors file in a directory both sides see     simplest; written before the pause
     nccl   vLLM's built-in backend between GPUs                   not staged: see weights_nccl.py
 
 A push waits for the server and the server waits for the push, each for at most `timeout_s`: a trainer that dies
@@ -17,7 +17,7 @@ closes its sockets, and the next trainer's `connect` drops the half update and r
 
 from __future__ import annotations
 
-import datetime
+import contextlib
 import logging
 import os
 import shutil
@@ -33,6 +33,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from snoozing_env.errors import WeightTransferError
+from snoozing_env.train import gloo
 from snoozing_env.train.vllm_routes import VllmRoutes, unanimous
 from snoozing_env.train.weights_config import (
     DirTransferConfig,
@@ -105,6 +106,7 @@ class SequencedTransfer:
         """Replace the served weights. On failure the server is resumed, with the old weights unless it says otherwise."""
         tensors = unique_tensors(named_tensors)
         self._check(tensors)
+        self._prepare(tensors)
         self._routes.weight_version = str(version)
         try:
             self._routes.pause()
@@ -155,10 +157,15 @@ class SequencedTransfer:
         self._send(tensors)
         self._routes.finish_weight_update()
 
+    def _prepare(self, tensors: Named) -> None:
+        """What can be done before the server is paused."""
+
     def _join(self) -> None:
+        """Set the route up on both sides."""
         raise NotImplementedError
 
     def _send(self, tensors: Named) -> None:
+        """The bytes, between start and finish."""
         raise NotImplementedError
 
 
@@ -176,16 +183,19 @@ class GlooTransfer(SequencedTransfer):
 
     def _join(self) -> None:
         world = 1 + self._routes.world_size()
-        timeout = datetime.timedelta(seconds=self._timeout_s)
-        store = torch.distributed.TCPStore(
-            self._address, 0, world, is_master=True, timeout=timeout, wait_for_workers=False
-        )
-        init = {"route": "gloo", "master_address": self._address, "master_port": store.port, "rank_offset": 1}
-        init |= {"world_size": world, "timeout_s": self._timeout_s}
+        limits = {"world_size": world, "timeout_s": self._timeout_s}
+        store = gloo.open_store(self._address, 0, master=True, **limits)
+        init = {
+            "route": "gloo",
+            "master_address": self._address,
+            "master_port": store.port,
+            "rank_offset": 1,
+            **limits,
+        }
         # The server's answer and our own constructor wait for each other.
         pool = ThreadPoolExecutor(2, thread_name_prefix="weights")
         asked = pool.submit(self._routes.init_weight_transfer_engine, init)
-        joined = pool.submit(_gloo_group, store, self._address, world, timeout)
+        joined = pool.submit(gloo.join, store, self._address, rank=0, **limits)
         wait([asked, joined], timeout=self._timeout_s, return_when=FIRST_EXCEPTION)
         pool.shutdown(wait=False, cancel_futures=True)
         if asked.done():
@@ -207,11 +217,7 @@ class GlooTransfer(SequencedTransfer):
             asked.result()
 
     def _broadcast(self, tensor: torch.Tensor) -> None:
-        options = torch.distributed.BroadcastOptions()
-        options.rootRank, options.rootTensor = 0, 0
-        # Bytes, because gloo refuses bfloat16 and int16.
-        raw = _on_cpu(tensor).view(-1).view(torch.uint8)
-        self._group.broadcast([raw], options).wait()
+        gloo.broadcast(self._group, _on_cpu(tensor))
 
 
 class DirTransfer(SequencedTransfer):
@@ -235,17 +241,20 @@ class DirTransfer(SequencedTransfer):
     def _join(self) -> None:
         self._routes.init_weight_transfer_engine({"route": "dir"})
 
-    def _send(self, tensors: Named) -> None:
+    def _prepare(self, tensors: Named) -> None:
         partial = self._dir / f"partial-{os.getpid()}.safetensors"
         try:
             self._dir.mkdir(parents=True, exist_ok=True)
             save_file({name: _on_cpu(tensor) for name, tensor in tensors}, partial)
             os.replace(partial, self.file)
         except (OSError, SafetensorError) as error:
-            partial.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                partial.unlink()
             raise WeightTransferError(
-                f"step 'update' of the weight update could not write {self.file}: {error}"
+                f"step 'write' of the weight update could not write {self.file}: {error}"
             ) from error
+
+    def _send(self, tensors: Named) -> None:
         self._routes.update_weights({**_announcement(tensors), "path": str(self.file.absolute())})
 
 
@@ -276,18 +285,6 @@ def _announcement(tensors: Sequence[tuple[str, torch.Tensor]]) -> Mapping[str, A
         "dtype_names": [str(tensor.dtype).removeprefix("torch.") for _, tensor in tensors],
         "shapes": [list(tensor.shape) for _, tensor in tensors],
     }
-
-
-def _gloo_group(store: Any, address: str, world: int, timeout: datetime.timedelta) -> Any:
-    options = torch.distributed.ProcessGroupGloo._Options()
-    options._timeout = timeout
-    # Gloo advertises the address of the host name by default, which a container may not resolve.
-    device = torch.distributed.ProcessGroupGloo.create_device
-    options._devices = [
-        device(hostname=address) if address.startswith("127.") or address == "localhost" else device()
-    ]
-    prefixed = torch.distributed.PrefixStore("snooze_weights", store)
-    return torch.distributed.ProcessGroupGloo(prefixed, 0, world, options)
 
 
 def _outcome(future: Future[Any], step: str) -> Any:

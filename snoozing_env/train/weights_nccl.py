@@ -28,6 +28,13 @@ class NcclTransfer(SequencedTransfer):
         self._sender: Any = None
         self._source: Any = None
 
+    def connect(self) -> None:
+        if not torch.cuda.is_available():
+            raise WeightTransferError(
+                "weight transfer 'nccl' needs a CUDA GPU in the trainer, none is visible; use 'gloo' or 'dir'"
+            )
+        super().connect()
+
     def close(self) -> None:
         super().close()
         if self._sender is not None:
@@ -35,10 +42,6 @@ class NcclTransfer(SequencedTransfer):
         self._sender = None
 
     def _join(self) -> None:
-        if not torch.cuda.is_available():
-            raise WeightTransferError(
-                "weight transfer 'nccl' needs a CUDA GPU in the trainer, none is visible; use 'gloo' or 'dir'"
-            )
         try:
             from snoozing_env.train import vllm_worker
         except ModuleNotFoundError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import signal
 import subprocess
@@ -15,8 +16,9 @@ import torch
 from snoozing_env.errors import EngineError, WeightTransferError
 from snoozing_env.rollout.engines.base import SamplingParams
 from snoozing_env.rollout.engines.vllm import VllmEngine, VllmEngineConfig
+from snoozing_env.train.vllm_routes import VllmRoutes
 from snoozing_env.train.weights import WeightTransfer, build_transfer
-from snoozing_env.train.weights_config import DirTransferConfig, GlooTransferConfig
+from snoozing_env.train.weights_config import DirTransferConfig, GlooTransferConfig, NcclTransferConfig
 
 policies = pytest.importorskip("policies", reason="tests/vllm/conftest.py puts its helpers on the path")
 
@@ -40,6 +42,9 @@ def test_after_every_update_the_engine_agrees_with_the_trainer(served, route):
         transfer.push(policy.named_parameters(), version)
         completions = policies.completions_of(served.base_url, seed=3)
         assert policies.delta(policy, completions) <= PARITY
+        assert VllmRoutes(served.base_url, timeout_s=10).request("ask", "GET", "/weight_info")[
+            "weight_version"
+        ] == str(version)
         seen.append(tuple(c.token_ids for c in completions))
     assert len(set(seen)) == len(seen), "the same tokens came out before and after an update"
     transfer.close()
@@ -172,6 +177,46 @@ def test_tensors_that_do_not_fit_are_refused_and_nothing_changes(tied, route):
         transfer.push([(n, t) for n, t in good.items() if n != norm], 2)
     assert policies.delta(policy, policies.completions_of(tied.base_url, seed=4)) <= PARITY
     transfer.close()
+
+
+def test_a_directory_that_cannot_be_written_is_an_error_before_the_server_is_paused(tied, tmp_path):
+    policy = policies.load_policy(tied.path)
+    transfer_to(tied.base_url, "gloo").push(policy.named_parameters(), 1)
+    (tmp_path / "file").touch()
+    transfer = build_transfer(
+        DirTransferConfig(base_url=tied.base_url, path=str(tmp_path / "file" / "below"))
+    )
+    with pytest.raises(
+        WeightTransferError, match=r"step 'write' of the weight update could not write .*Not a directory"
+    ):
+        transfer.push(policy.named_parameters(), 2)
+    assert policies.delta(policy, policies.completions_of(tied.base_url, seed=4)) <= PARITY
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # importing vLLM raises a few of torch's
+def test_vllms_own_nccl_sender_accepts_our_client_and_our_source(vllm_installed):
+    """The NCCL route needs two GPUs to run; this holds what it hands to vLLM against vLLM's own types."""
+    worker = importlib.import_module("snoozing_env.train.vllm_worker")
+    base = importlib.import_module("vllm.distributed.weight_transfer.base")
+    nccl = importlib.import_module("vllm.distributed.weight_transfer.nccl_engine")
+    assert isinstance(VllmRoutes("http://127.0.0.1:1", timeout_s=1), base.VLLMWeightSyncClient)
+    source = worker.TensorSource()
+    source.tensors = [("a", torch.zeros(2, 3)), ("b", torch.ones(4))]
+    sender = nccl.NCCLTrainerWeightTransferEngine(client=None, source=source, is_sender=True)
+    sent = list(sender._checked_iter(source, source.metadata()))
+    assert [name for name, _ in sent] == ["a", "b"]
+    info = nccl.NCCLTrainerInitInfo(master_address="127.0.0.1", master_port=1, world_size=2, rank=0)
+    assert info.is_sender
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_nccl_without_a_gpu_is_refused_with_the_alternatives(vllm_installed):
+    transfer = build_transfer(NcclTransferConfig())
+    with pytest.raises(
+        WeightTransferError,
+        match=r"'nccl' needs a CUDA GPU in the trainer, none is visible; use 'gloo' or 'dir'",
+    ):
+        transfer.connect()
 
 
 def test_two_trainers_take_the_server_over_from_each_other(tied):
