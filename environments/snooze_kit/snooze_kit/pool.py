@@ -171,8 +171,11 @@ class GradingPool:
         if process is None or not process.alive:
             process = WorkerProcess(self._limits)
             with self._lock:
-                self._processes[slot] = process
+                closed, self._processes[slot] = self._closed, process
                 self._counts.starts += 1
+            if closed:  # close() looked before this process was on the list
+                process.kill()
+                raise EOFError("the grading pool was closed")
         return process
 
     def _after_fork(self) -> None:

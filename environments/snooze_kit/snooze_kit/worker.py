@@ -18,6 +18,7 @@ import ctypes
 import importlib
 import inspect
 import json
+import operator
 import os
 import resource
 import signal
@@ -66,7 +67,7 @@ def _serve(
 
 def _load(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
-    return getattr(importlib.import_module(module), function)
+    return operator.attrgetter(function)(importlib.import_module(module))
 
 
 def _run(grader: Callable[..., Any], args: list[Any], replies: BinaryIO) -> Any:

@@ -28,6 +28,7 @@ _TEXT = re.compile(
     r"\s*\{([^{}]*)\}"
 )
 _FORMULA_FONT = re.compile(r"\\(?:mathbf|boldsymbol|bold|bm|mathit|mathbb)\s*\{")
+_QUANTITY = re.compile(r"([-+]?\d[\d.,/]*)\s+([A-Za-z][A-Za-z ]*)")
 _RENAMED = MappingProxyType(
     {"leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge", "neq": "ne", "dfrac": "frac", "tfrac": "frac",
      "cfrac": "frac", "varnothing": "emptyset", "dots": "ldots", "cdots": "ldots", "lbrace": "{", "rbrace": "}",
@@ -101,6 +102,8 @@ def _mark_text(text: str) -> str:
 
 def _text_or_formula(match: re.Match[str]) -> str:
     inside = match[1].strip()
+    if quantity := _QUANTITY.fullmatch(inside):
+        return f" {quantity[1]} {TEXT_OPEN}{quantity[2]}{TEXT_CLOSE} "
     # \mathbf{v}, \text{7}, \text{(B)} hold a formula or a letter; \text{cm}, \text{m}, \text{m/s} hold words.
     words = re.search(r"[A-Za-z]{2}", inside) or re.fullmatch(r"[a-z]|[a-zA-Z][/.][a-zA-Z.]+", inside)
     if _FORMULA_FONT.match(match[0]) or not words:
