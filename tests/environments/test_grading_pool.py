@@ -24,7 +24,11 @@ def pool():
 
 def run_script(text: str, *, timeout: float = 30.0) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", text], capture_output=True, text=True, timeout=timeout, check=False
+        [sys.executable, "-X", "dev", "-W", "error", "-c", text],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
     )
 
 
@@ -37,7 +41,9 @@ def gone(pid: int, *, within_s: float = 10.0) -> bool:
             return True
         try:
             with open(f"/proc/{pid}/stat") as stat:
-                if stat.read().rpartition(")")[2].split()[0] == "Z":  # dead, its new parent has not looked yet
+                if (
+                    stat.read().rpartition(")")[2].split()[0] == "Z"
+                ):  # dead, its new parent has not looked yet
                     return True
         except FileNotFoundError:
             return True
@@ -85,7 +91,7 @@ def test_a_grader_that_cannot_be_imported_crashes_before_it_started(pool):
 
 
 def test_a_grader_without_a_function_name_is_refused_at_once(pool):
-    with pytest.raises(ValueError, match="name it 'package.module:function'"):
+    with pytest.raises(ValueError, match=r"name it 'package\.module:function'"):
         pool.submit("math.sqrt", 4)
 
 
@@ -220,12 +226,20 @@ def test_a_daemonic_process_may_grade(tmp_path):
         "    child = multiprocessing.get_context('spawn').Process(target=work, daemon=True)\n"
         "    child.start(); child.join(); sys.exit(child.exitcode)\n"
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_workers_import_neither_the_callers_main_nor_verifiers_nor_torch():
     with GradingPool() as pool:
-        assert pool.call("snooze_math.grading.symbolic:equal_symbolic", "\\sqrt{8}", "2\\sqrt{2}").value is True
-        loaded = {name for name in ("sympy", "verifiers", "torch", "aiohttp", "pytest") if pool.call("sys:modules.__contains__", name).value}
+        assert (
+            pool.call("snooze_math.grading.symbolic:equal_symbolic", "\\sqrt{8}", "2\\sqrt{2}").value is True
+        )
+        loaded = {
+            name
+            for name in ("sympy", "verifiers", "torch", "aiohttp", "pytest")
+            if pool.call("sys:modules.__contains__", name).value
+        }
     assert loaded == {"sympy"}

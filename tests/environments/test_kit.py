@@ -35,7 +35,9 @@ class EchoTaskset(vf.Taskset[EchoTask, vf.TasksetConfig]):
 
     def load(self):
         for number in range(4):
-            data = EchoData(prompt=f"Say {number}", answer=f"n{number}", dataset="echo", snooze_factor=math.inf)
+            data = EchoData(
+                prompt=f"Say {number}", answer=f"n{number}", dataset="echo", snooze_factor=math.inf
+            )
             yield self.task_class(data, self.config.task)
 
 
@@ -47,17 +49,28 @@ def test_keys_depend_on_content_never_on_position():
 
 
 def test_a_source_id_is_the_identity_where_there_is_one():
-    first, reworded = (EchoTask(EchoData(id="a-1", prompt=prompt, dataset="echo")) for prompt in ("old", "new"))
+    first, reworded = (
+        EchoTask(EchoData(id="a-1", prompt=prompt, dataset="echo")) for prompt in ("old", "new")
+    )
     assert first.key == reworded.key
     assert first.key != EchoTask(EchoData(prompt="a-1", dataset="echo")).key
 
 
 @pytest.mark.parametrize("factor", [None, 0.0, 2.5, math.inf])
 def test_curriculum_fields_survive_json_into_wire_data(factor):
-    data = EchoData(prompt="p", dataset="d", domain="o", difficulty_prior=0.25, snooze_factor=factor, cluster="c")
-    wire = vf.WireTaskData.model_validate(json.loads(json.dumps(data.model_dump(mode="json"), allow_nan=False)))
+    data = EchoData(
+        prompt="p", dataset="d", domain="o", difficulty_prior=0.25, snooze_factor=factor, cluster="c"
+    )
+    wire = vf.WireTaskData.model_validate(
+        json.loads(json.dumps(data.model_dump(mode="json"), allow_nan=False))
+    )
     extra = wire.model_extra
-    assert (extra["dataset"], extra["domain"], extra["difficulty_prior"], extra["cluster"]) == ("d", "o", 0.25, "c")
+    assert (extra["dataset"], extra["domain"], extra["difficulty_prior"], extra["cluster"]) == (
+        "d",
+        "o",
+        0.25,
+        "c",
+    )
     assert extra["snooze_factor"] is None if factor is None else float(extra["snooze_factor"]) == factor
     assert EchoData.model_validate_json(data.model_dump_json()) == data
 
@@ -139,10 +152,14 @@ async def launched(handler, *, prompt, system="Be brief.", mcp_urls=None) -> vf.
     await site.start()
     endpoint = f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}/v1"
     task = EchoTask(EchoData(prompt=prompt, system_prompt=system))
-    ctx = vf.ModelContext(model="m", client=vf.EvalClientConfig(base_url=endpoint), sampling=vf.SamplingConfig())
+    ctx = vf.ModelContext(
+        model="m", client=vf.EvalClientConfig(base_url=endpoint), sampling=vf.SamplingConfig()
+    )
     harness = InprocChatHarness(InprocChatConfig(id="snooze-kit"))
     try:
-        return await harness.launch(ctx, reply_trace(task), None, endpoint, "secret", mcp_urls or {}, task.data)
+        return await harness.launch(
+            ctx, reply_trace(task), None, endpoint, "secret", mcp_urls or {}, task.data
+        )
     finally:
         await runner.cleanup()
 
@@ -155,7 +172,10 @@ def test_the_harness_sends_system_and_user_messages_with_the_rollouts_secret():
         return web.json_response({"choices": []})
 
     assert asyncio.run(launched(handler, prompt="Hello")).exit_code == 0
-    assert seen["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
+    assert seen["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Hello"},
+    ]
     assert (seen["model"], seen["auth"]) == ("m", "Bearer secret")
 
 
@@ -168,7 +188,11 @@ def test_the_harness_sends_a_conversation_as_it_stands():
 
     turns = [vf.UserMessage(content="a"), vf.AssistantMessage(content="b"), vf.UserMessage(content="c")]
     assert asyncio.run(launched(handler, prompt=turns, system=None)).exit_code == 0
-    assert [(m["role"], m["content"]) for m in seen["messages"]] == [("user", "a"), ("assistant", "b"), ("user", "c")]
+    assert [(m["role"], m["content"]) for m in seen["messages"]] == [
+        ("user", "a"),
+        ("assistant", "b"),
+        ("user", "c"),
+    ]
 
 
 def test_a_refused_model_call_is_a_failed_program_with_the_servers_words():
@@ -193,7 +217,7 @@ def test_tools_are_refused_with_a_harness_that_has_them():
     async def handler(request):
         return web.json_response({})
 
-    with pytest.raises(ValueError, match="has no tools, the task brings .'search'."):
+    with pytest.raises(ValueError, match=r"has no tools, the task brings \['search'\]"):
         asyncio.run(launched(handler, prompt="Hello", mcp_urls={"search": "http://x"}))
 
 
@@ -208,5 +232,7 @@ def test_verifiers_finds_exactly_one_plugin_in_each_package():
 
 def test_grading_needs_no_verifiers():
     script = "import sys, snooze_math; assert snooze_math.grade('42', 'A: 42').correct; assert 'verifiers' not in sys.modules"
-    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")

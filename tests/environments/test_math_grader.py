@@ -45,7 +45,16 @@ def test_the_last_commitment_is_the_answer(reply, answer):
 
 @pytest.mark.parametrize(
     "reply",
-    ["", "   ", "I do not know.", r"\boxed{5", r"<think>\boxed{7}", "It is not 7.", "Maybe 5 or 7?", "Call 7 people at 9."],
+    [
+        "",
+        "   ",
+        "I do not know.",
+        r"\boxed{5",
+        r"<think>\boxed{7}",
+        "It is not 7.",
+        "Maybe 5 or 7?",
+        "Call 7 people at 9.",
+    ],
 )
 def test_what_commits_to_nothing_has_no_answer(reply):
     assert final_answer(reply) is None
@@ -158,7 +167,9 @@ def test_exact_arithmetic_is_fraction_arithmetic(left, right, sign):
     if sign == "/" and right == 0:
         assert evaluate(text) is None
         return
-    want = {"+": left + right, "-": left - right, "*": left * right, "/": left / right if right else None}[sign]
+    want = {"+": left + right, "-": left - right, "*": left * right, "/": left / right if right else None}[
+        sign
+    ]
     assert evaluate(text) == want
 
 
@@ -176,7 +187,24 @@ def test_two_integers_are_equal_only_if_they_are(gold, answer):
     assert grade(str(gold), f"The answer is {answer}.").correct is (gold == answer)
 
 
-PAIRS = ["7", "0.5", r"\frac{1}{2}", "1,234", "3:4", "2^{10}", "1024", "50\\%", "x=7", "(1,2)", "1,2", r"\{2,1\}", "0.3333333", r"\frac13", "5!", "120"]
+PAIRS = [
+    "7",
+    "0.5",
+    r"\frac{1}{2}",
+    "1,234",
+    "3:4",
+    "2^{10}",
+    "1024",
+    "50\\%",
+    "x=7",
+    "(1,2)",
+    "1,2",
+    r"\{2,1\}",
+    "0.3333333",
+    r"\frac13",
+    "5!",
+    "120",
+]
 
 
 def test_the_fast_path_and_the_worker_agree_on_every_pair():
@@ -216,7 +244,17 @@ def test_no_pair_makes_the_worker_crash_on_the_answer_or_outlive_its_deadline():
                 assert grading.seconds < 6.1
 
 
-@pytest.mark.parametrize("reply", ["7 " * 200_000, "{" * 300_000, "\\boxed{" * 50_000, "$1$ and " * 60_000, "a" * 2_000_000, "<think>" * 90_000])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "7 " * 200_000,
+        "{" * 300_000,
+        "\\boxed{" * 50_000,
+        "$1$ and " * 60_000,
+        "a" * 2_000_000,
+        "<think>" * 90_000,
+    ],
+)
 def test_a_reply_of_any_length_is_read_from_its_end(reply):
     assert decide("8", reply) == decide("8", reply[-200_000:])
 
@@ -230,7 +268,11 @@ def test_values_beyond_the_digit_budget_are_refused_not_computed(text):
 @pytest.mark.shared
 def test_hand_judged_cases_are_at_least_95_percent_right_without_one_false_accept(shared_lines):
     cases = shared_lines("cases/math_grading.jsonl")
-    wrong = [(case, verdict) for case in cases if (verdict := grade(case["gold"], case["response"])).correct != case["correct"]]
+    wrong = [
+        (case, verdict)
+        for case in cases
+        if (verdict := grade(case["gold"], case["response"])).correct != case["correct"]
+    ]
     assert [case["id"] for case, verdict in wrong if verdict.correct] == []
     assert len(wrong) <= 0.05 * len(cases), [case["id"] for case, _ in wrong]
 
@@ -238,7 +280,11 @@ def test_hand_judged_cases_are_at_least_95_percent_right_without_one_false_accep
 @pytest.mark.shared
 def test_verdicts_agree_with_the_published_ones_on_99_5_percent_of_the_gsm8k_model_solutions(shared_lines):
     judged = [
-        (row["question"], entry["is_correct"], grade(row["ground_truth"].rpartition(" ")[2], entry["solution"]).correct)
+        (
+            row["question"],
+            entry["is_correct"],
+            grade(row["ground_truth"].rpartition(" ")[2], entry["solution"]).correct,
+        )
         for row in shared_lines("data/math/gsm8k_example_model_solutions.jsonl")
         for entry in row.values()
         if isinstance(entry, dict)

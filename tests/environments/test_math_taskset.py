@@ -12,9 +12,10 @@ import verifiers.v1 as vf
 from pydantic import ValidationError
 from snooze_kit import check, reply_trace
 from snooze_math import MathConfig, MathData, MathTask, MathTaskset
+from snooze_math.clusters import NEAR, held_out, near_clusters, words
 from snooze_math.corrections import CORRECTIONS, corrected, question_key
 from snooze_math.rows import SourceError, gold_is_sound, usable
-from snooze_math.sources import SOURCES, Row, cluster_of, number, side, skeleton
+from snooze_math.sources import SOURCES, Row, number
 from verifiers.v1.errors import TaskError
 
 FILES = {
@@ -38,14 +39,14 @@ def scored(task: MathTask, reply: str) -> vf.Trace:
 @pytest.mark.parametrize("style", ["instruct", "bare"])
 @pytest.mark.parametrize("split", ["train", "eval"])
 def test_the_embedded_source_keeps_the_contract(style, split):
-    assert check(MathTaskset(MathConfig(style=style, split=split, size=80)), limit=80) == []
+    assert check(MathTaskset(MathConfig(style=style, split=split, size=40)), limit=40) == []
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("source", sorted(FILES))
 def test_every_file_source_keeps_the_contract(source, shared_file):
     config = MathConfig(source=source, path=shared_file(FILES[source]), split="test")
-    assert check(MathTaskset(config), limit=60) == []
+    assert check(MathTaskset(config), limit=40) == []
 
 
 @pytest.mark.shared
@@ -103,7 +104,9 @@ def test_keys_are_unique_and_do_not_move_with_order_or_size():
 
 
 def test_train_and_held_out_arithmetic_share_no_key():
-    assert {task.key for task in tasks(size=400)}.isdisjoint(task.key for task in tasks(split="eval", size=100))
+    assert {task.key for task in tasks(size=400)}.isdisjoint(
+        task.key for task in tasks(split="eval", size=100)
+    )
 
 
 @pytest.mark.shared
@@ -117,18 +120,23 @@ def test_train_and_held_out_share_no_question_and_no_template(source, shared_fil
 
 
 @pytest.mark.shared
-def test_no_held_out_question_differs_from_a_training_question_only_in_names_and_numbers(shared_file):
-    path = shared_file(FILES["mawps"])
-    seen = {skeleton(task.data.prompt) for task in tasks(source="mawps", path=path)}
-    assert not [task for task in tasks(source="mawps", path=path, split="eval") if skeleton(task.data.prompt) in seen]
+@pytest.mark.parametrize("source", ["svamp", "mawps"])
+def test_no_held_out_question_is_a_near_duplicate_of_a_training_question(source, shared_file):
+    path = shared_file(FILES[source])
+    seen = [words(task.data.prompt) for task in tasks(source=source, path=path)]
+    for task in tasks(source=source, path=path, split="eval"):
+        mine = words(task.data.prompt)
+        assert max(len(mine & other) / len(mine | other) for other in seen) < NEAR, task.data.prompt
 
 
-def test_names_and_numbers_do_not_move_a_question_to_the_other_side():
-    first = "Joan found 70 seashells. She gave Sam 27 seashells. How many seashells does Joan have?"
-    second = "Mary found 9 seashells. She gave Alyssa 1,200 seashells. How many seashells does Mary have?"
-    assert cluster_of(first) == cluster_of(second)
-    assert cluster_of(first) != cluster_of(first.replace("seashells", "apples"))
-    assert 0.15 < sum(side(str(n)) == "eval" for n in range(2000)) / 2000 < 0.25
+def test_clusters_join_near_duplicates_through_others_and_ignore_order():
+    story = "Joan found 70 seashells on the long white beach near her home and gave Sam some of them"
+    chain = [story, f"Then {story} today", f"Then {story} today and again later", "Tom eats 3 pies"]
+    ids = near_clusters(chain)
+    assert len(set(ids[:3])) == 1
+    assert ids[3] != ids[0]
+    assert near_clusters(chain[::-1]) == ids[::-1]
+    assert 0.15 < sum(held_out(str(n)) for n in range(2000)) / 2000 < 0.25
 
 
 @pytest.mark.shared
@@ -166,7 +174,15 @@ def test_repetitions_contradictions_and_unsound_golds_are_left_out_and_counted(c
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(43.0, "43"), (11.5, "11.5"), (0.6666666667, "2/3"), (10.3333333333, "31/3"), ("1,234", "1234"), (7, "7")]
+    ("value", "text"),
+    [
+        (43.0, "43"),
+        (11.5, "11.5"),
+        (0.6666666667, "2/3"),
+        (10.3333333333, "31/3"),
+        ("1,234", "1234"),
+        (7, "7"),
+    ],
 )
 def test_golds_are_read_as_the_number_that_was_meant(value, text):
     assert number(value) == text
@@ -176,7 +192,10 @@ def test_golds_are_read_as_the_number_that_was_meant(value, text):
     ("config", "message"),
     [
         ({"source": "gsm8k", "path": "/nowhere/g.jsonl"}, "there is no file /nowhere/g.jsonl; give `path`"),
-        ({"source": "math500", "path": "/nowhere/m.jsonl"}, "math500 is an evaluation set and has no train split"),
+        (
+            {"source": "math500", "path": "/nowhere/m.jsonl"},
+            "math500 is an evaluation set and has no train split",
+        ),
     ],
 )
 def test_a_missing_data_set_says_which_option_helps(config, message):
@@ -196,7 +215,9 @@ def test_a_file_of_another_format_is_refused_with_its_fields(tmp_path):
 
 def test_asking_for_more_than_there_is_says_how_many_there_are(tmp_path):
     path = tmp_path / "gsm8k_test.jsonl"
-    path.write_text("".join(json.dumps({"question": f"q{n}", "answer": f"#### {n}"}) + "\n" for n in range(5)))
+    path.write_text(
+        "".join(json.dumps({"question": f"q{n}", "answer": f"#### {n}"}) + "\n" for n in range(5))
+    )
     placeholder = tmp_path / "gsm8k_{split}.jsonl"
     assert len(tasks(source="gsm8k", path=placeholder, split="eval", size=3)) == 3
     with pytest.raises(SourceError, match="gsm8k has 5 problems in split 'test', 6 were asked for"):

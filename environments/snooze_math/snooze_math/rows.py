@@ -6,15 +6,17 @@ import json
 import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from snooze_kit.verdict import Verdict
 
 from snooze_math.arithmetic import LEVELS, problems
+from snooze_math.clusters import exact_clusters, held_out, near_clusters
 from snooze_math.corrections import corrected, question_key
 from snooze_math.grading.grade import decide
-from snooze_math.sources import SOURCES, Row, Source, Split, cluster_of, side
+from snooze_math.sources import SOURCES, Row, Source, Split
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +69,7 @@ def source_rows(
     )
     rows = _read_rows(name, source, raw)
     if source.cut:
-        wanted = "train" if split == "train" else "eval"
-        rows = [row for row in rows if side(row.cluster or cluster_of(row.question)) == wanted]
+        rows = [row for row in _clustered(source, rows) if held_out(row.cluster or "") != (split == "train")]
     if levels:
         rows = [row for row in rows if row.level in levels]
     rows = usable(name, rows)
@@ -90,7 +91,7 @@ def usable(name: str, rows: Iterable[Row]) -> list[Row]:
     contradicted: set[str] = set()
     for row in rows:
         gold = corrected(row.question, row.answer)
-        row = row if gold == row.answer else _with_answer(row, gold)
+        row = row if gold == row.answer else replace(row, answer=gold)
         key = question_key(row.question)
         if key in kept:
             same = kept[key].answer == row.answer
@@ -112,11 +113,11 @@ def gold_is_sound(gold: str) -> bool:
     return isinstance(verdict, Verdict) and verdict.correct is True
 
 
-def _with_answer(row: Row, answer: str) -> Row:
-    return Row(
-        question=row.question, answer=answer, domain=row.domain, level=row.level, prior=row.prior, cluster=row.cluster,
-        bare=row.bare,
-    )  # fmt: skip
+def _clustered(source: Source, rows: Sequence[Row]) -> list[Row]:
+    questions = [row.question for row in rows]
+    stories = [row.story or row.question for row in rows]
+    ids = near_clusters(questions, stories) if source.templated else exact_clusters(questions)
+    return [replace(row, cluster=cluster) for row, cluster in zip(rows, ids, strict=True)]
 
 
 def _read_rows(name: str, source: Source, raw: Iterable[Mapping[str, Any]]) -> list[Row]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,9 +10,6 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 Split = Literal["train", "eval", "test"]
-
-EVAL_SHARE = 5
-"""Where a set has no split of its own, one cluster in this many is held out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +22,8 @@ class Row:
     level: int | None = None
     prior: float | None = None
     cluster: str | None = None
+    story: str | None = None
+    """The text several questions are asked about, None = each has its own."""
     bare: str | None = None
     """The prompt in `bare` style, None = the question."""
 
@@ -41,7 +39,9 @@ class Source:
     revision: str | None = None
     """Commit the hub is read at; None = its main branch, pin it with `revision` in the config."""
     splits: Mapping[Split, str] = field(default_factory=dict)
-    """Our split → the hub's. A missing split is cut from "train" by cluster (see `side`)."""
+    """Our split → the hub's. A missing split is cut from "train" by cluster (see clusters.py)."""
+    templated: bool = False
+    """Few stories told many times: near-duplicates are looked for before the split is cut."""
     licence: str = ""
 
     @property
@@ -70,27 +70,6 @@ def number(value: Any) -> str:
     return str(int(exact)) if exact.denominator == 1 else repr(value)
 
 
-def skeleton(question: str) -> str:
-    """The question without numbers, names and punctuation: what near-duplicates share."""
-    text = re.sub(r"(?<!^)(?<![.?!]\s)\b[A-Z][a-z]+", "@", question.strip())
-    text = re.sub(r"\d[\d,.]*(?=\D|$)", "#", text)
-    return " ".join(re.findall(r"[a-z]{2,}", re.sub(r"^\W*\w+", "", text).lower()))
-
-
-def cluster_of(question: str) -> str:
-    """Short id of the template a question was made from."""
-    return hashlib.sha256(skeleton(question).encode()).hexdigest()[:12]
-
-
-def side(cluster: str) -> Split:
-    """Held out or not, by the cluster: a template never has questions on both sides."""
-    return (
-        "eval"
-        if int(hashlib.sha256(f"side {cluster}".encode()).hexdigest(), 16) % EVAL_SHARE == 0
-        else "train"
-    )
-
-
 def _gsm8k(row: Mapping[str, Any]) -> Row:
     return Row(
         question=row["question"].strip(),
@@ -117,10 +96,7 @@ def _svamp(row: Mapping[str, Any]) -> Row:
     body, question = row["Body"].strip(), row["Question"].strip()
     body = body if body.endswith((".", ",", "?", "!")) else body + "."
     domain = str(row.get("Type", "")).lower().replace("divison", "division")
-    # SVAMP varies one story into several questions: the story is the cluster.
-    return Row(
-        question=f"{body} {question}", answer=number(row["Answer"]), domain=domain, cluster=cluster_of(body)
-    )
+    return Row(question=f"{body} {question}", answer=number(row["Answer"]), domain=domain, story=body)
 
 
 def _mawps(row: Mapping[str, Any]) -> Row:
@@ -130,7 +106,6 @@ def _mawps(row: Mapping[str, Any]) -> Row:
         question=question,
         answer=number(answer),
         domain=row.get("type", "word problem"),
-        cluster=cluster_of(question),
     )
 
 
@@ -164,10 +139,18 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
             licence="MIT",
         ),
         "svamp": Source(
-            hub="ChilleD/SVAMP", read=_svamp, splits=MappingProxyType({"train": "train"}), licence="MIT"
+            hub="ChilleD/SVAMP",
+            templated=True,
+            read=_svamp,
+            splits=MappingProxyType({"train": "train"}),
+            licence="MIT",
         ),
         "mawps": Source(
-            hub="MU-NLPC/Calc-mawps", read=_mawps, splits=MappingProxyType({"train": "train"}), licence="MIT"
+            hub="MU-NLPC/Calc-mawps",
+            templated=True,
+            read=_mawps,
+            splits=MappingProxyType({"train": "train"}),
+            licence="MIT",
         ),
         "dapo_math": Source(
             hub="open-r1/DAPO-Math-17k-Processed",
