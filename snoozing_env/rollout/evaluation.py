@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from snoozing_env.errors import CatalogueError
 from snoozing_env.report.intervals import clustered
 from snoozing_env.rollout.catalogue import Catalogue
 from snoozing_env.rollout.engines.base import SamplingParams
-from snoozing_env.rollout.runner import GroupRunner
+from snoozing_env.rollout.runner import GroupRunner, run_all
 from snoozing_env.types import Floats, Group
 
 SAMPLES_SHOWN = 12
@@ -70,12 +69,7 @@ async def evaluate(runner: GroupRunner, config: EvaluationConfig) -> Evaluation:
     """
     params = SamplingParams(max_tokens=runner.config.max_tokens, temperature=config.temperature)
     n = len(runner.catalogue)
-    async with asyncio.TaskGroup() as nursery:
-        running = [
-            nursery.create_task(runner.run(i, group_id=i, sampling=params, n=config.samples))
-            for i in range(n)
-        ]
-    groups = [task.result() for task in running]
+    groups = await run_all(runner.run(i, group_id=i, sampling=params, n=config.samples) for i in range(n))
     judged = [g for g in groups if g.outcome.valid_rewards.size]
     if not judged:
         reason = next((t.error for g in groups for t in g.trajectories if t.error), "unknown")

@@ -13,7 +13,6 @@ between two calls, so a checkpoint taken after a step needs no in-flight ledger.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from dataclasses import dataclass
 from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.errors import SaturationError
 from snoozing_env.gates import Admission, GateConfig, Ladder, Rung, judge, refill_size
-from snoozing_env.rollout.runner import GroupRunner
+from snoozing_env.rollout.runner import GroupRunner, run_all
 from snoozing_env.schedulers import Scheduler
 from snoozing_env.types import Group
 
@@ -139,11 +138,7 @@ class SyncLoop:
         limit = max(int(self.ladder.config.partial_after * batch) - (tally.generated - tally.budget_start), 1)
         drawn = self.scheduler.draw(refill_size(missing=missing, survival=self.survival, limit=limit))
         first, self.next_group_id = self.next_group_id, self.next_group_id + len(drawn)
-        async with asyncio.TaskGroup() as nursery:
-            running = [
-                nursery.create_task(self.runner.run(int(t), group_id=first + i)) for i, t in enumerate(drawn)
-            ]
-        finished = [task.result() for task in running]
+        finished = await run_all(self.runner.run(int(t), group_id=first + i) for i, t in enumerate(drawn))
         self.scheduler.observe_many(group.outcome for group in finished)
         judged = [judge(self.gate, group.outcome, wide=wide) for group in finished]
         self.buffer.put(g for g, verdict in zip(finished, judged, strict=True) if verdict == "admitted")

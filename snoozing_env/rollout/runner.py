@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from verifiers.v1.errors import RolloutError
 from verifiers.v1.trace import Trace
 
 from snoozing_env.config import FrozenConfig
+from snoozing_env.errors import SnoozingError
 from snoozing_env.rollout.catalogue import Catalogue
 from snoozing_env.rollout.engines.base import Completion, Engine, Message, SamplingParams
 from snoozing_env.rollout.episodes import EpisodeRunner
@@ -166,3 +167,18 @@ class GroupRunner:
 
     async def close(self) -> None:
         await self._episodes.close()
+
+
+async def run_all(runs: Iterable[Coroutine[Any, Any, Group]]) -> list[Group]:
+    """Finished groups in the given order; the first error of this package ends the others and is raised itself."""
+    try:
+        async with asyncio.TaskGroup() as nursery:
+            running = [nursery.create_task(run) for run in runs]
+    except* SnoozingError as failed:
+        raise _first(failed) from failed
+    return [task.result() for task in running]
+
+
+def _first(group: BaseExceptionGroup[SnoozingError]) -> SnoozingError:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -251,7 +251,10 @@ def serve_command(config: VllmServerConfig, *, port: int) -> list[str]:
     command += ["--weight-transfer-config", f'{{"backend": "{config.weight_backend}"}}']
     command += ["--enable-auto-tool-choice", "--tool-call-parser", "hermes", "--enable-scale-out"]
     if device == "cpu":
-        command += ["--enforce-eager"]
+        # A prompt whose prefill is split makes vLLM 0.31 rewind the request's generator, which torch cannot do on a
+        # CPU ("CPU Generator does not use offset"): the server dies at the first busy moment with seeded requests.
+        budget = max(4096, config.max_model_len)
+        command += ["--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(budget)]
     else:
         command += ["--gpu-memory-utilization", str(config.gpu_memory_utilization)]
     return [*command, *config.extra_args]

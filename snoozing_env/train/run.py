@@ -91,9 +91,10 @@ def policy_path(recipe: Recipe, console: Console) -> str:
     if policy.kind == "checkpoint":
         return policy.path
     if policy.kind == "smollm2":
+        from snoozing_env.train.lab.policy import default_cache_dir
         from snoozing_env.train.smollm2 import load_smollm2
 
-        return str(load_smollm2())
+        return str(load_smollm2(default_cache_dir().parent))
     from snoozing_env.train.lab import build_lab_policy
 
     warmup = load_catalogue(recipe.environment.model_copy(update={"limit": None}), policy.warmup_taskset)

@@ -108,9 +108,8 @@ def test_a_nan_reward_stops_the_run_with_the_tasks_key(echo: Load) -> None:
 def test_a_dead_engine_ends_the_step_with_its_message(echo: Load) -> None:
     engine = ScriptedEngine(right)
     engine.down = True
-    with pytest.raises(ExceptionGroup) as caught:
+    with pytest.raises(EngineError, match="no vLLM server answers"):
         collect(loop(echo(), engine), 2)
-    assert caught.group_contains(EngineError, match="no vLLM server answers")
 
 
 def test_a_step_refills_until_its_batch_is_informative_and_carries_the_surplus(echo: Load) -> None:
