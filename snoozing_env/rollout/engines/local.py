@@ -101,10 +101,11 @@ class LocalEngine:
             self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-engine")
 
     async def close(self) -> None:
-        if self._flusher is not None:
+        if self._flusher is not None and not self._flusher.done():
             self._flusher.cancel()
             await asyncio.wait([self._flusher])
-            self._flusher = None
+        self._flusher = None
+        self._drop_waiting()
         if self._worker is not None:
             self._worker.shutdown(wait=True)
             self._worker = None
@@ -162,10 +163,15 @@ class LocalEngine:
                     await asyncio.wait([job])
                 finally:
                     _resolve(batch, job)
-        finally:  # closed or cancelled: whoever still waits must not wait for ever
-            for request in self._waiting:
-                request.reply.cancel()
-            self._waiting.clear()
+        finally:
+            self._drop_waiting()
+
+    def _drop_waiting(self) -> None:
+        """Cancel whoever still waits, so nobody waits for ever. `close` calls it too: a flush task that is cancelled
+        before its first step never reaches its `finally`."""
+        for request in self._waiting:
+            request.reply.cancel()
+        self._waiting.clear()
 
     async def _gather(self) -> None:
         seen, quiet = 0, 0

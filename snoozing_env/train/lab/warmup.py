@@ -89,10 +89,18 @@ class Demonstrations:
         slips = self.rng.random(len(picked)) < careless
         slips &= self.may_slip_M[picked] & (end > start)
         where = start + np.floor(self.rng.random(len(picked)) * (end - start)).astype(np.int64)
-        ids[slips, where[slips]] = self.rng.choice(self.alphabet, size=int(slips.sum()))
+        self._slip(ids, slips.nonzero()[0], where[slips])
         places = np.arange(1, ids.shape[1])
         counts = (places >= start[:, None]) & (places <= end[:, None])
         return torch.from_numpy(ids), torch.from_numpy(counts.astype(np.float32))
+
+    def _slip(self, ids: Ints, rows: Ints, places: Ints) -> None:
+        """Put another character of the answers' alphabet at one place of each of these rows."""
+        if len(self.alphabet) < 2:
+            return
+        right = np.searchsorted(self.alphabet, ids[rows, places])
+        away = self.rng.integers(1, len(self.alphabet), size=len(rows))
+        ids[rows, places] = self.alphabet[(right + away) % len(self.alphabet)]
 
 
 def warm_up(
