@@ -14,6 +14,8 @@ import pytest
 from snooze_kit.pool import GradingPool, default_pool
 
 BOMB = ("operator:pow", 9, 9**9)
+KILLED = {"hang", "starved"}
+"""Both are kills at the deadline; which one depends on how busy this machine is."""
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +61,16 @@ def test_a_grader_named_by_module_and_function_returns_its_value(pool):
 def test_a_grader_that_never_returns_is_killed_and_the_next_job_gets_a_fresh_worker(pool):
     before = pool.statistics
     hung = pool.call(*BOMB)
-    assert (hung.status, hung.stage) == ("hang", "started")
+    assert (hung.status in KILLED, hung.stage) == (True, "started")
     assert pool.call("math:sqrt", 9).value == 3.0
     assert pool.statistics.hangs == before.hangs + 1
+
+
+def test_a_worker_without_cpu_gets_a_second_deadline_and_is_then_called_starved_not_hung(pool):
+    starved = pool.call("time:sleep", 60)
+    assert starved.status == "starved"
+    assert starved.seconds >= 0.6
+    assert pool.call("math:sqrt", 9).value == 3.0
 
 
 def test_a_grader_that_raises_is_a_crash_that_names_the_exception_and_keeps_the_worker(pool):
@@ -137,7 +146,7 @@ def test_eight_bombs_at_once_leave_other_tasks_of_the_event_loop_running(pool):
         return [grading.status for grading in gradings], beats
 
     statuses, beats = asyncio.run(main())
-    assert statuses == ["hang"] * 8
+    assert set(statuses) <= KILLED
     assert beats > 20
 
 

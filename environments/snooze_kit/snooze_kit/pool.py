@@ -4,7 +4,7 @@
                                               │  waits in poll(), not in Python: the GIL is free
                                               └─ overdue: SIGKILL, start another, answer "hang"
 
-Who waits for whom: a caller waits on its Future, which its slot always resolves within the load time plus three
+Who waits for whom: a caller waits on its Future, which its slot always resolves within the load time plus two
 deadlines; a slot waits on the queue (woken by submit or close) or on its worker (bounded). A slot's thread lives
 as long as the pool, because the kernel's parent-death signal fires when the *thread* that started a process ends.
 """
@@ -49,12 +49,12 @@ class GradingPool:
     """At most `workers` processes, started when first needed; every method is safe from any thread and any event loop.
 
     `deadline_s` counts from the moment a worker has imported the grader and picked the job up, never from the queue.
-    A worker the machine left without CPU gets up to three deadlines. `load_s` bounds start and import, `memory_mb`
+    A worker the machine left without CPU gets up to two deadlines. `load_s` bounds start and import, `memory_mb`
     the worker's address space (RLIMIT_AS). After a fork the child starts its own workers.
     """
 
     def __init__(
-        self, workers: int = 1, *, deadline_s: float = 2.0, load_s: float = 60.0, memory_mb: int = 2048
+        self, workers: int = 1, *, deadline_s: float = 1.4, load_s: float = 60.0, memory_mb: int = 2048
     ) -> None:
         if workers < 1:
             raise ValueError(f"a grading pool needs at least one worker, got workers={workers}")
@@ -162,7 +162,7 @@ class GradingPool:
             # No process could be started, or the arguments are not JSON: the caller must hear, the slot must live.
             grading = Grading(status="crash", detail=f"{type(error).__name__}: {error}")
         with self._lock:
-            self._counts.hangs += grading.status == "hang"
+            self._counts.hangs += grading.status in ("hang", "starved")
             self._counts.crashes += grading.status == "crash"
         return grading
 

@@ -23,8 +23,9 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 class Grading:
     """What became of one job."""
 
-    status: Literal["value", "hang", "crash"]
-    """`value`: the grader returned; `hang`: killed at the deadline; `crash`: it raised or its process died."""
+    status: Literal["value", "hang", "starved", "crash"]
+    """`value`: the grader returned; `hang`: killed at the deadline; `starved`: killed after two deadlines in which
+    it had less than a quarter of one of CPU, so the machine or a wait is to blame; `crash`: it raised or died."""
     value: Any = None
     """What the grader returned (JSON data), None unless `status` is "value"."""
     stage: str = ""
@@ -45,8 +46,8 @@ class Limits:
 
     @property
     def wall_s(self) -> float:
-        """Wall seconds after which a job counts as hung even if it was given no CPU."""
-        return 3.0 * self.deadline_s
+        """Wall seconds after which a job is given up even if it was given no CPU."""
+        return 2.0 * self.deadline_s
 
 
 class WorkerProcess:
@@ -90,10 +91,11 @@ class WorkerProcess:
             while True:
                 message = self._receive(limit)
                 if message is None:
-                    if stage and self._starved(picked_up, deadline_s):
-                        limit = time.monotonic() + deadline_s / 4
+                    starved = bool(stage) and self._starved(deadline_s)
+                    if starved and time.monotonic() < picked_up + 2.0 * deadline_s:
+                        limit = time.monotonic() + deadline_s / 8
                         continue
-                    return self._overdue(stage, picked_up)
+                    return self._overdue(stage, picked_up, starved=starved)
                 if "stage" not in message:
                     return self._finished(message, stage, picked_up)
                 if not stage:
@@ -147,18 +149,19 @@ class WorkerProcess:
             return Grading(status="crash", stage=stage, detail=message["error"], seconds=seconds)
         return Grading(status="value", value=message["value"], stage=stage, seconds=seconds)
 
-    def _overdue(self, stage: str, since: float) -> Grading:
+    def _overdue(self, stage: str, since: float, *, starved: bool) -> Grading:
         seconds = time.monotonic() - since
         self.kill()
         if not stage:
             detail = f"the grader was not imported within {self._limits.load_s:g} s"
             return Grading(status="crash", detail=detail, seconds=seconds)
-        return Grading(status="hang", stage=stage, detail=f"killed after {seconds:.1f} s", seconds=seconds)
+        status = "starved" if starved else "hang"
+        return Grading(status=status, stage=stage, detail=f"killed after {seconds:.1f} s", seconds=seconds)
 
-    def _starved(self, picked_up: float, deadline_s: float) -> bool:
+    def _starved(self, deadline_s: float) -> bool:
         # On a machine whose trainer takes every core, wall time alone would turn right answers into hangs.
         used = self._cpu_s() - self._cpu_at_start
-        return used < 0.5 * deadline_s and time.monotonic() - picked_up < 3.0 * deadline_s
+        return used < 0.25 * deadline_s
 
     def _cpu_s(self) -> float:
         try:

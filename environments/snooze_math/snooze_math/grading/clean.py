@@ -14,28 +14,30 @@ _SYMBOLS = MappingProxyType(
         "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "×": "\\times ", "⋅": "\\cdot ", "·": "\\cdot ", "÷": "/",
         "∕": "/", "⁄": "/", "π": "\\pi ", "∞": "\\infty ", "√": "\\sqrt ", "≤": "\\le ", "≥": "\\ge ", "≠": "\\ne ",
         "∅": "\\emptyset ", "∪": "\\cup ", "∩": "\\cap ", "∈": "\\in ", "±": "\\pm ", "°": "^\\circ ", "≈": "\\approx ",
-        "θ": "\\theta ", "…": "\\ldots ", "’": "'", "‘": "'", "“": '"', "”": '"', "。": ".", "，": ",", "∶": ":",
+        "θ": "\\theta ", "ℝ": "\\reals ", "…": "\\ldots ", "’": "'", "‘": "'", "“": '"', "”": '"', "。": ".", "，": ",", "∶": ":",
     }
 )  # fmt: skip
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SUPERSCRIPT_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+")
 _FURNITURE = re.compile(
-    r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits|mathstrut)(?![a-zA-Z])\.?|(?<!\\)\\[()\[\]]|\\phantom\{[^{}]*\}"
+    r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits|mathstrut)(?![a-zA-Z])\.?|(?<!\\)\\[()\[\]]|\\phantom\{[^{}]*\}|\\(?:text)?color\{[^{}]*\}"
 )
 _SPACES = re.compile(r"(?<!\\)\\[,;: >]|\\q?quad(?![a-zA-Z])|~|\\enspace(?![a-zA-Z])|\s+|\\hspace\{[^{}]*\}")
 _TEXT = re.compile(
-    r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|mbox|hbox|mathrm|mathbf|mathit|mathsf|operatorname\*?|boldsymbol|bold|bm|mathbb)"
+    r"\\(?:text(?:bf|it|rm|sf|tt|normal|up)?|mbox|hbox|underline|mathrm|mathbf|mathit|mathsf|operatorname\*?|boldsymbol|bold|bm|mathbb)"
     r"\s*\{([^{}]*)\}"
 )
-_FORMULA_FONT = re.compile(r"\\(?:mathbf|boldsymbol|bold|bm|mathit|mathbb)\s*\{")
+_FORMULA_FONT = re.compile(r"\\(?:underline|mathbf|boldsymbol|bold|bm|mathit|mathbb)\s*\{")
+_BARE_FUNCTION = re.compile(r"(?<![\\A-Za-z])(sqrt|pi|sin|cos|tan|ln|log)(?![A-Za-z])")
+_REPEATING = re.compile(r"(?<![\d.])(\d{0,30})\.(\d{0,30})\\(?:overline|bar)\s*\{(\d{1,30})\}")
 _QUANTITY = re.compile(r"([-+]?\d[\d.,/]*)\s+([A-Za-z][A-Za-z ]*)")
 _RENAMED = MappingProxyType(
     {"leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge", "neq": "ne", "dfrac": "frac", "tfrac": "frac",
      "cfrac": "frac", "varnothing": "emptyset", "dots": "ldots", "cdots": "ldots", "lbrace": "{", "rbrace": "}",
-     "lbrack": "[", "rbrack": "]", "lt": "<", "gt": ">", "degree": "^\\circ", "ast": "\\times", "colon": ":"}
+     "lbrack": "[", "rbrack": "]", "lt": "<", "gt": ">", "degree": "^\\circ", "langle": "(", "rangle": ")", "R": "\\reals", "ast": "\\times", "colon": ":"}
 )  # fmt: skip
 _RENAME = re.compile(r"\\(" + "|".join(sorted(_RENAMED, key=len, reverse=True)) + r")(?![a-zA-Z])")
-_CURRENCY = re.compile(r"\\\$|\$|[€£¥₹]|\\(?:euro|pounds|yen)(?![a-zA-Z])")
+_CURRENCY = re.compile(r"\b(?:USD|EUR|GBP)\b|\\\$|\$|[€£¥₹]|\\(?:euro|pounds|yen)(?![a-zA-Z])")
 _FRAC_SHORT = re.compile(r"\\frac\s*(?:(\d)|\{([^{}]*)\})\s*(?:(\d|[a-z])(?!\})|\{([^{}]*)\})")
 _SQRT_SHORT = re.compile(r"\\sqrt\s*(?:(\d+|[a-z])|\(([^()]*)\))")
 _MIXED = re.compile(r"(?<![\w./^{])(\d+) +(\d+)/(\d+)(?![\d/.])")
@@ -54,18 +56,28 @@ _REMARK = re.compile(
 def clean(text: str) -> str:
     """`text` in one spelling; never raises, idempotent on its own output except for text marks."""
     text = _ascii(text)
-    text = re.sub(r"\\!\s*", "", text).replace("{,}", ",").replace("\\%", "%")
+    text = (
+        re.sub(r"\\!\s*", "", text)
+        .replace("{,}", ",")
+        .replace("{:}", ":")
+        .replace("\\mathbb{R}", "\\reals ")
+        .replace("\\%", "%")
+    )
     text = _RENAME.sub(lambda match: _renamed(match[1]), text)
     text = _FURNITURE.sub("", text)
     text = _CURRENCY.sub(" ", text)
     text = _SPACES.sub(" ", text)
     text = _mark_text(text)
     text = re.sub(r"\^\s*\{\s*\\circ\s*\}|\^\s*\\circ(?![a-zA-Z])", " degrees ", text)
+    text = _REPEATING.sub(_repeating, text)
+    text = re.sub(r"(?<=\d) ?[xX] ?(?=10 ?\^)", r"\\times ", text)
+    text = re.sub(r"\binfinity\b", r"\\infty ", text, flags=re.I)
+    text = _BARE_FUNCTION.sub(r"\\\1", text)
     text = _short_forms(text)
     text = _strip_ends(text)
     if len(text) < 500 and text[:1] not in ("(", TEXT_OPEN):
         text = _strip_ends(_REMARK.sub("", text))
-    return _numbers(text).strip()
+    return re.sub(r" +", " ", _numbers(text)).strip()
 
 
 def _renamed(name: str) -> str:
@@ -105,7 +117,7 @@ def _text_or_formula(match: re.Match[str]) -> str:
     if quantity := _QUANTITY.fullmatch(inside):
         return f" {quantity[1]} {TEXT_OPEN}{quantity[2]}{TEXT_CLOSE} "
     # \mathbf{v}, \text{7}, \text{(B)} hold a formula or a letter; \text{cm}, \text{m}, \text{m/s} hold words.
-    words = re.search(r"[A-Za-z]{2}", inside) or re.fullmatch(r"[a-z]|[a-zA-Z][/.][a-zA-Z.]+", inside)
+    words = re.search(r"[A-Za-z]{2}", inside) or re.fullmatch(r"[mgshl]|[a-zA-Z][/.][a-zA-Z.]+", inside)
     if _FORMULA_FONT.match(match[0]) or not words:
         return f" {inside} "
     return f" {TEXT_OPEN}{match[1]}{TEXT_CLOSE} "
@@ -126,6 +138,13 @@ def _strip_ends(text: str) -> str:
     text = re.sub(r"^(?:\s|[*_`]|\\approx(?![a-z])|=|~|\\\\)+|(?:\s|[.,;*_`]|\\\\)+$", "", text)
     # An odd dot inside the closing mark of a text: "\text{east.}"
     return re.sub(rf"\.\s*{TEXT_CLOSE}$", TEXT_CLOSE, text)
+
+
+def _repeating(match: re.Match[str]) -> str:
+    """0.1\\overline{6} → 15/90."""
+    whole, fixed, period = match[1] or "0", match[2], match[3]
+    bottom = int("9" * len(period) + "0" * len(fixed))
+    return f"\\frac{{{int(whole + fixed + period) - int(whole + fixed)}}}{{{bottom}}}"
 
 
 def _numbers(text: str) -> str:

@@ -93,6 +93,8 @@ def rounds(gold: Fraction, answer: Fraction, written: str) -> bool:
 def equal(gold: Shape, answer: Shape, judge: Judge) -> bool:
     """Whether `answer` says what `gold` says. Raises what the judge raises."""
     gold, answer = _settle(gold), _settle(answer)
+    if isinstance(gold, Words) and isinstance(answer, Value) and len(gold.text) == 1:
+        return answer.text.casefold() == gold.text.casefold()
     if isinstance(gold, Words) or isinstance(answer, Words):
         return isinstance(gold, Words) and isinstance(answer, Words) and _same_words(gold.text, answer.text)
     if isinstance(gold, Relation) or isinstance(answer, Relation):
@@ -242,6 +244,8 @@ def _same_name(gold: str, answer: str) -> bool:
 def _groups(gold: Group, answer: Group, judge: Judge) -> bool:
     kinds = (gold.brackets, answer.brackets)
     if "matrix" in kinds:
+        gold, answer = _rows(gold), _rows(answer)
+        kinds = (gold.brackets, answer.brackets)
         return kinds == ("matrix", "matrix") and _in_order(gold.parts, answer.parts, judge)
     if kinds[0] == kinds[1] and kinds[0] not in ("{}", ","):
         return _in_order(gold.parts, answer.parts, judge)
@@ -251,6 +255,14 @@ def _groups(gold: Group, answer: Group, judge: Judge) -> bool:
     # A tuple may lose its brackets, never change them: (1,2,3) = 1,2,3 but {1,2} is not (1,2), [1,2] not 1,2.
     ordered = {"()", ","} if len(gold.parts) == 2 else {"()", "[]", ","}
     return set(kinds) <= ordered and _in_order(gold.parts, answer.parts, judge)
+
+
+def _rows(group: Group) -> Group:
+    """[[1,2],[3,4]] as a matrix."""
+    rows = [part for part in group.parts if isinstance(part, Group) and part.brackets in ("[]", "()")]
+    if group.brackets not in ("[]", "()") or len(rows) < len(group.parts):
+        return group
+    return Group("matrix", tuple(Group(",", row.parts) for row in rows))
 
 
 def _in_order(gold: tuple[Shape, ...], answer: tuple[Shape, ...], judge: Judge) -> bool:

@@ -10,7 +10,7 @@ import re
 TAIL = 30_000
 """Characters from the end that may hold the final answer."""
 
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*(\{|[^\s{}\\$])")
+_BOX = re.compile(r"\\(?:boxed|fbox)(?:\s*(\{)|\s*([-+]?[\w.]+))")
 _JOINED = re.compile(
     r"(?:[\s$()\[\]]|\\[()\[\]])*(?:\\text\{\s*)?(?:or|and|,\s*or|,\s*and|,|;|/)\s*\}?(?:[\s$()\[\]]|\\[()\[\]])*",
     re.I,
@@ -86,8 +86,8 @@ def _boxes(text: str) -> list[tuple[int, int, str]]:
     for match in _BOX.finditer(text):
         if found and match.start() < found[-1][1]:
             continue
-        if match[1] != "{":
-            found.append((match.start(), match.end(), match[1]))
+        if match[1] is None:
+            found.append((match.start(), match.end(), match[2].rstrip(".")))
         elif (close := closes.get(match.end() - 1)) is not None:
             found.append((match.start(), close + 1, _unwrap(text, match.end(), close, closes)))
     return found
@@ -95,7 +95,7 @@ def _boxes(text: str) -> list[tuple[int, int, str]]:
 
 def _unwrap(text: str, start: int, end: int, closes: dict[int, int]) -> str:
     while inner := _BOX.match(text, start, end):
-        if inner[1] != "{" or closes.get(inner.end() - 1) != end - 1:
+        if inner[1] is None or closes.get(inner.end() - 1) != end - 1:
             break
         start, end = inner.end(), end - 1
     return text[start:end]
@@ -143,6 +143,8 @@ def _bare(text: str) -> str | None:
     last = lines[-1].strip("*_`").strip()
     if not _PROSE.search(last):
         return last if len(lines) == 1 or not _LETTER.search(last) else None
+    if len(lines) == 1 and re.fullmatch(r"\w+(?: \w+)?[.!]?", last) and not re.search(r"\d", last):
+        return last  # "Yes.", "no solution"
     sentence = [part for part in _SENTENCE_END.split(last) if part.strip()][-1]
     numbers = _NUMBER.findall(sentence)
     if len(numbers) > 1 and (tail := re.fullmatch(r".*=\s*([^=]+)", sentence, re.S)):

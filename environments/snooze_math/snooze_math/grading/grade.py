@@ -101,7 +101,7 @@ def _verdict(grading: Grading) -> Verdict:
         return Verdict(
             bool(grading.value), f"{'equal' if grading.value else 'not equal'} by sympy and math-verify"
         )
-    if grading.stage == "answer":
+    if grading.stage == "answer" and grading.status != "starved":
         return Verdict(
             False,
             f"the answer made the grader {grading.status}: {grading.detail}",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from snooze_math.grading.clean import TEXT_CLOSE, TEXT_OPEN, clean
-from snooze_math.grading.units import KNOWN, canonical
+from snooze_math.grading.units import canonical
 
 Brackets = Literal["()", "[]", "(]", "[)", "{}", ",", "matrix"]
 
@@ -62,6 +62,8 @@ _NOTHING = re.compile(
     r"\\emptyset|\\\{\s*\\\}|(?:there (?:is|are) )?no (?:real |integer |such )?(?:solutions?|values?|roots?)(?: exists?)?|(?:the )?empty set|\\text\{\}",
     re.I,
 )
+_REALS = re.compile(r"\\reals|(?:the set of )?(?:all )?(?:the )?real numbers?", re.I)
+_BUILDER = re.compile(r"\\\{\s*[a-zA-Z]\s*(?:\\in\s*\\reals\s*)?(?:\||:|\\mid(?![a-z]))\s*(.*)\\\}", re.S)
 _MATRIX = re.compile(r"\\begin\s*\{([bpvBV]?matrix|array)\}(?:\{[clr|]*\})?(.*)\\end\s*\{\1\}", re.S)
 _CHOICE = re.compile(r"\(?\s*([A-Z])\s*\)?\s*(?:[.:)]\s*\S.*)?", re.S)
 _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*([ap])\.?\s*m\.?", re.I)
@@ -128,6 +130,10 @@ def shape(text: str) -> Shape:
     plain = unmark(text)
     if _NOTHING.fullmatch(plain):
         return Group("{}", ())
+    if _REALS.fullmatch(plain):
+        return Group("()", (Value("-\\infty"), Value("\\infty")))
+    if match := _BUILDER.fullmatch(text):
+        return shape(match[1].strip())
     if words := _words(text, plain):
         return words
     if match := _MATRIX.fullmatch(plain):
@@ -148,6 +154,8 @@ def _words(text: str, plain: str) -> Words | None:
     bare = re.sub(r"[\s.,;:!?'\"()-]+", " ", plain).strip()
     letters_only = re.fullmatch(r"[A-Za-z][A-Za-z ]*", bare)
     marked = text.startswith(TEXT_OPEN) and text.rstrip().endswith(TEXT_CLOSE) and text.count(TEXT_OPEN) == 1
+    if not marked and re.fullmatch(r"[a-z]{2}", bare) and bare not in ("no", "am", "pm"):
+        return None  # a product of two variables
     if (
         letters_only
         and (len(bare) > 1)
@@ -171,16 +179,16 @@ def _matrix(body: str) -> Group:
 
 def _bracketed(text: str) -> Shape | None:
     text = text.strip()
-    for opening, closings in (("\\{", ("\\}",)), ("(", (")", "]")), ("[", (")", "]"))):
+    for opening, closings in (("\\{", ("\\}",)), ("{", ("}",)), ("(", (")", "]")), ("[", (")", "]"))):
         for closing in closings:
             if not (text.startswith(opening) and text.endswith(closing)) or not _encloses(text):
                 continue
             inside = text[len(opening) : -len(closing)]
-            brackets: Brackets = "{}" if opening == "\\{" else opening + closing  # type: ignore[assignment]
+            brackets: Brackets = "{}" if closing in ("}", "\\}") else opening + closing  # type: ignore[assignment]
             parts = _split(inside, ",")
-            if len(parts) > 1 or brackets == "{}":
+            if len(parts) > 1 or opening == "\\{":
                 return Group(brackets, tuple(shape(part.strip()) for part in parts[:MAX_PARTS]))
-            if brackets in ("()", "[]"):
+            if brackets in ("()", "[]", "{}"):
                 return shape(inside.strip())
     return None
 
@@ -213,8 +221,8 @@ def _value(text: str) -> Value:
             inner = _value(match["value"].strip())
             unit = canonical(match["unit"] + (match["power"] or ""))
             return Value(inner.text, unit=unit, percent=inner.percent)
-    if match := re.fullmatch(r"(.*\d)\s+(m|g|s|h|l)", text.strip()):
-        return Value(match[1], unit=canonical(match[2])) if match[2] in KNOWN else Value(text)
+    if match := re.fullmatch(r"(.*\d)\s+([mgshl])(\s*\^\s*\{?[23]\}?)?", text.strip()):
+        return Value(match[1], unit=canonical(match[2] + (match[3] or "")))
     return Value(unmark(text))
 
 
