@@ -161,18 +161,25 @@ async def _stalls(pool: GradingPool) -> dict[str, Any]:
                 group.create_task(asyncio.to_thread(work))
 
     async def under_bombs() -> None:
-        await asyncio.gather(*(pool.call_async(*BOMB, deadline_s=0.3) for _ in range(8)))
+        await asyncio.gather(*(pool.call_async(*BOMB, deadline_s=0.2) for _ in range(8)))
 
     return {
         "stall_from_loop_ms": await _longest_stall(from_the_loop),
         "stall_from_threads_ms": await _longest_stall(from_threads),
         "stall_under_8_bombs_ms": await _longest_stall(under_bombs),
-        "stall_of_an_idle_loop_ms": await _longest_stall(lambda: asyncio.sleep(1.0)),
+        "stall_of_an_idle_loop_ms": await _longest_stall(lambda: asyncio.sleep(0.3)),
     }
 
 
 async def _longest_stall(work: Callable[[], Awaitable[Any]]) -> float:
-    """The longest time past its due moment that a 2 ms heartbeat woke while `work` ran."""
+    """How late a 2 ms heartbeat woke at worst while `work` ran, in ms; the best of three runs.
+
+    A stall of ours happens every time, one of a busy machine does not: three runs tell them apart.
+    """
+    return min([await _one_stall(work) for _ in range(3)])
+
+
+async def _one_stall(work: Callable[[], Awaitable[Any]]) -> float:
     longest = 0.0
 
     async def beat() -> None:
