@@ -11,7 +11,7 @@ class WarmupConfig(BaseConfig):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    steps: int = Field(default=400, ge=0)
+    steps: int = Field(default=700, ge=0)
     """Optimizer steps; 0 leaves random weights."""
     batch: int = Field(default=128, ge=1)
     """Examples per step."""
