@@ -142,8 +142,11 @@ def test_the_contract_check_of_an_empty_set_says_so():
     assert [finding.rule for finding in check(EchoTaskset(vf.TasksetConfig()).take(0))] == ["not-empty"]
 
 
-async def launched(handler, *, prompt, system="Be brief.", mcp_urls=None) -> vf.ProgramResult:
-    """What the harness returns when the interception endpoint behaves as `handler`."""
+async def launched(handler, *, prompt, system="Be brief.", mcp_urls=None, after=None) -> vf.ProgramResult:
+    """What the harness returns when the interception endpoint behaves as `handler`.
+
+    `after` = (reply, next user message): the second segment of a conversation, through `resume`.
+    """
     app = web.Application()
     app.router.add_post("/v1/chat/completions", handler)
     runner = web.AppRunner(app)
@@ -156,10 +159,12 @@ async def launched(handler, *, prompt, system="Be brief.", mcp_urls=None) -> vf.
         model="m", client=vf.EvalClientConfig(base_url=endpoint), sampling=vf.SamplingConfig()
     )
     harness = InprocChatHarness(InprocChatConfig(id="snooze-kit"))
+    where = (None, endpoint, "secret", mcp_urls or {}, task.data)
     try:
-        return await harness.launch(
-            ctx, reply_trace(task), None, endpoint, "secret", mcp_urls or {}, task.data
-        )
+        if after is not None:
+            reply, user = after
+            return await harness.resume(ctx, reply_trace(task, reply), *where, [vf.UserMessage(content=user)])
+        return await harness.launch(ctx, reply_trace(task), *where)
     finally:
         await runner.cleanup()
 
@@ -192,6 +197,22 @@ def test_the_harness_sends_a_conversation_as_it_stands():
         ("user", "a"),
         ("assistant", "b"),
         ("user", "c"),
+    ]
+
+
+def test_a_second_turn_sends_the_whole_conversation_with_one_system_message():
+    seen = {}
+
+    async def handler(request):
+        seen.update(await request.json())
+        return web.json_response({"choices": []})
+
+    assert asyncio.run(launched(handler, prompt="Hello", after=("Hi.", "And now?"))).exit_code == 0
+    assert [(message["role"], message["content"]) for message in seen["messages"]] == [
+        ("system", "Be brief."),
+        ("user", "Hello"),
+        ("assistant", "Hi."),
+        ("user", "And now?"),
     ]
 
 

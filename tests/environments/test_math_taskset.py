@@ -97,6 +97,11 @@ def test_curriculum_fields_reach_the_task_data():
     assert all(task.data.cluster for task in made)
 
 
+def test_a_config_with_infinite_factors_reads_back_from_the_json_a_run_saves():
+    config = MathConfig(snooze_factor=math.inf, snooze_factors={"add": math.inf, "mixed": 2})
+    assert MathConfig.model_validate_json(config.model_dump_json()) == config
+
+
 def test_keys_are_unique_and_do_not_move_with_order_or_size():
     small, large = tasks(size=40), tasks(size=160)
     assert len({task.key for task in large}) == len(large)
