@@ -37,6 +37,7 @@ def figures(quick: bool = False) -> dict[str, Any]:
         result: dict[str, Any] = _accuracy(cases, pool, bare=not quick)
         result |= _agreement(solutions[::8] if quick else solutions, pool)
         result |= _speed(pool, count=300 if quick else 1000)
+        result["slowest_reading_ms"] = _slowest_reading_ms()
         result |= asyncio.run(_stalls(pool))
     return result
 
@@ -146,6 +147,32 @@ def _speed(pool: GradingPool, *, count: int) -> dict[str, Any]:
     }
 
 
+def _slowest_reading_ms() -> float:
+    """CPU the caller itself spends on the worst reply, in ms: text made to be read slowly, at every length limit."""
+    spam = (
+        "answer: ",
+        "answer is ",
+        "\\mathrm{m} ",
+        "½",
+        "=7",
+        "\\boxed{",
+        "7 or ",
+        "1,",
+        "(x",
+        "\\frac",
+        "####",
+        "\\text{a} ",
+    )
+    slowest = 0.0
+    for piece, size in itertools.product(spam, (2900, 30_000, 500_000)):
+        text = piece * (size // len(piece))
+        for reply in (text, f"\\boxed{{{text}}}", f"The answer is {text}"):
+            began = time.thread_time()
+            decide("7", reply)
+            slowest = max(slowest, time.thread_time() - began)
+    return slowest * 1000
+
+
 async def _stalls(pool: GradingPool) -> dict[str, Any]:
     async def from_the_loop() -> None:
         for gold, answer in itertools.islice(_pairs(), 60):
@@ -209,6 +236,7 @@ def _table(result: dict[str, Any]) -> str:
         ("  of which math-verify must parse both", f"{result['sympy_verifications_per_s']:.0f}", ""),
         ("verifications/s, plain numbers", f"{result['plain_verifications_per_s']:.0f}", ""),
         ("slowest input, s", f"{result['slowest_input_s']:.2f}", "≤ 3"),
+        ("worst reply, read in the caller, CPU ms", f"{result['slowest_reading_ms']:.1f}", "< 50"),
         ("longest loop stall, async calls, ms", f"{result['stall_from_loop_ms']:.1f}", "< 50"),
         ("longest loop stall, 4 threads, ms", f"{result['stall_from_threads_ms']:.1f}", "< 50"),
         ("longest loop stall, 8 bombs, ms", f"{result['stall_under_8_bombs_ms']:.1f}", "< 50"),

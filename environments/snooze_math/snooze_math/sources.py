@@ -130,7 +130,7 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
             subset="main",
             read=_gsm8k,
             splits=MappingProxyType({"eval": "test", "test": "test"}),
-            licence="CC BY 4.0",
+            licence="CC BY-SA 4.0",
         ),
         "math500": Source(
             hub="HuggingFaceH4/MATH-500",

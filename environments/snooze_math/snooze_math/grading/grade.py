@@ -20,8 +20,10 @@ from snooze_math.grading.shapes import Shape, read, shape, unmark
 
 SYMBOLIC = "snooze_math.grading.symbolic:equal_symbolic"
 """The grader the pool's workers import."""
-MAX_ANSWER = 6000
+MAX_ANSWER = 3000
 """Characters an answer may have and still be compared by more than spelling."""
+MAX_PROSE = 300
+"""Characters an answer may have and still be a sentence that states the answer."""
 
 
 def grade(gold: str, response: str, *, pool: GradingPool | None = None) -> Verdict:
@@ -47,10 +49,10 @@ def decide(gold: str, response: str) -> Verdict | tuple[str, str]:
     answer = final_answer(response)
     if answer is None or not answer.strip():
         return Verdict(False, "the reply commits to no answer")
-    return _decide(gold, answer)
+    return _decide(gold, answer, may_be_prose=True)
 
 
-def _decide(gold: str, answer: str) -> Verdict | tuple[str, str]:
+def _decide(gold: str, answer: str, *, may_be_prose: bool) -> Verdict | tuple[str, str]:
     if squeeze(gold) == squeeze(answer):
         return Verdict(True, "written as the gold")
     if len(answer) > MAX_ANSWER or len(gold) > MAX_ANSWER:
@@ -60,8 +62,9 @@ def _decide(gold: str, answer: str) -> Verdict | tuple[str, str]:
         return Verdict(False, "the answer is empty")
     if squeeze(gold_clean) == squeeze(answer_clean):
         return Verdict(True, "written as the gold")
-    if (inner := stated(unmark(answer_clean))) is not None and "answer" in answer_clean.lower():
-        return _decide(gold, inner)
+    prose = may_be_prose and len(answer_clean) <= MAX_PROSE and "answer" in answer_clean.lower()
+    if prose and (inner := stated(unmark(answer_clean))) is not None:
+        return _decide(gold, inner, may_be_prose=False)  # \boxed{\text{The answer is 460}}
     return _compare(gold_clean, answer_clean) or (gold, answer)
 
 
