@@ -68,6 +68,9 @@ SAME = [
     (r"1 \pm \sqrt{2}", r"1+\sqrt2, 1-\sqrt2"), ("y=2x+1", "2x-y+1=0"), (r"(a+5)(b+2)", r"ab+2a+5b+10"), (r"\text{(B)}", "B. 17"),
     ("52_8", "52_{8}"), (r"\sqrt2", "1.41421356"), (r"(-\infty,2)\cup(3,\infty)", r"x<2 \text{ or } x>3"), ("x+y<3", "3>y+x"),
     (r"\begin{pmatrix}1/2\\3\end{pmatrix}", r"\begin{bmatrix}0.5\\3\end{bmatrix}"), (r"\text{no solution}", r"\varnothing"),
+    (r"\mathbb{R}", r"\text{all real numbers}"), (r"(3,\infty)", r"\{x \mid x>3\}"), (r"\frac{1}{3}", r"0.\overline{3}"), ("12000", "1.2 x 10^4"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", "[[1,2],[3,4]]"), ("xy", "yx"), ("2i", "(1+i)^2"), (r"\sqrt{8}", "sqrt(8)"), ("3R^2", "3 R^2"),
+    (r"\frac12", r"1 \over 2"), (r"\{1,2\}", "{2,1}"), ("(1,2)", r"\langle 1,2 \rangle"), ("18", r"18\text{ cm}^2"), ("2", r"\sqrt[3]{8}"),
 ]  # fmt: skip
 DIFFERENT = [
     ("7", "8"), ("7", "7.0000001"), ("7", r"\{5,7\}"), ("7", "5 or 7"), ("7", "x=7=5"), ("7", "0=7"), ("7", "7x"), ("7", "70\\%"),
@@ -77,6 +80,7 @@ DIFFERENT = [
     ("1000", "10,00"), ("1234", "1.234"), ("52_8", "52_7"), (r"\infty", r"-\infty"), ("A", "B"), (r"\text{east}", "west"),
     ("1+2i", "1-2i"), ("7", r"7\ldots"), ("7", "7 5"), (r"\text{odd}", r"\text{not odd}"), ("x^2=4", "x=2"), ("x<3", "x>3"),
     (r"\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}2\\1\end{pmatrix}"), ("2", "2^2"), ("12", r"1 \cdot 2"),
+    ("1,2", "1,2,2"), ("3R^2", "3r^2"), ("7", r"\text{not }7"), ("7", r"7 \text{ is wrong}"), ("7", "7?"), ("x", "x+10^{-25}"), ("7", r"7 \pm 1"),
 ]  # fmt: skip
 
 
