@@ -130,7 +130,7 @@ def _train(
         progress=progress, merge_state=options.merge_state,
     )  # fmt: skip
     stack.callback(session.close)
-    session.run(engine.start)
+    session.open()
     reporter = LossReporter(session)
     trainer = build_trainer(recipe, model, tokenizer, session, reporter)
     reason = "all steps done"

@@ -84,6 +84,8 @@ class Session:
         )
         self._held_out = GroupRunner(held_out, engine, recipe.rollout, seed=recipe.seed + 1)
         self._pending: _Pending | None = None
+        self._published: int | None = None
+        """Version this session has pushed; a server from an earlier run may serve anything."""
         self._evaluated = {record.step for record in read(log.path) if isinstance(record, EvalRecord)}
         self._counts = self._snooze_counts()
         self._started = time.monotonic()
@@ -96,6 +98,16 @@ class Session:
             return await awaitable()
 
         return self._runner.run(main())
+
+    def open(self) -> None:
+        """Take over the server (ending what a dead trainer left half done), then make sure that it can serve.
+
+        Raises:
+            EngineError: nothing answers, or it cannot take weights.
+        """
+        if self.transfer is not None:
+            self.transfer.connect()
+        self.run(self.engine.start)
 
     # -- the trainer's side -----------------------------------------------------------------------------
 
@@ -115,8 +127,9 @@ class Session:
     def _publish(self, version: int, model: torch.nn.Module) -> float:
         """Serve the weights of `version`; returns the seconds it took."""
         started = time.perf_counter()
-        if self.transfer is not None and self.engine.version != version:
+        if self.transfer is not None and self._published != version:
             self.transfer.push(model.named_parameters(), version)
+            self._published = version
         self.engine.set_version(version)
         return time.perf_counter() - started
 
