@@ -30,6 +30,7 @@ _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}")
 _NUMBER = re.compile(
     r"(?<![\w.,^_/{\\])[-+−]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:/\d+)?(?:[eE][-+]?\d+)?%?(?![\d^_!/{(]|[,.]\d)"
 )
+_ABBREVIATION = re.compile(r"\b[a-z]\.[a-z]\.$", re.I)
 _LETTER = re.compile(r"[A-Za-z]")
 
 
@@ -124,14 +125,12 @@ def _last_marked(text: str, after: int) -> str | None:
 
 
 def _trim(tail: str) -> str | None:
+    """The first sentence of what follows a marker, without reasons and markdown."""
     tail = tail.strip().lstrip("*_`: ")
-    if end := _SENTENCE_END.search(tail):
-        # "p.m. " and "e.g. " end no sentence; a time keeps its dots.
-        rest = tail[end.end() :].strip()
-        abbreviation = re.search(r"\b[a-z]\.[a-z]$", tail[: end.start()], re.I)
-        tail = (
-            tail if abbreviation and not rest else tail[: end.start()] if tail[end.start()] != "!" else tail
-        )
+    end = _SENTENCE_END.search(tail)
+    # The last dot of "4:30 p.m." and the mark of "5!" belong to the answer.
+    if end and end[0] != "!" and not (end.end() == len(tail) and _ABBREVIATION.search(tail)):
+        tail = tail[: end.start()]
     tail = _ASIDE.sub("", " " + tail).strip().strip("*_`").strip()
     return tail if tail and not re.match(r"(?:not|unknown|unclear)\b", tail, re.I) else None
 
