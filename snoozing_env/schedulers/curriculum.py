@@ -53,8 +53,9 @@ class CurriculumConfig(FrozenConfig):
 class SelectedConfig(CurriculumConfig):
     """What every kind with a selector shares."""
 
-    epsilon: float = Field(default=0.1, gt=0, le=1)
-    """Share of each draw that comes from uniform passes, so that no rule starves a task (S11)."""
+    epsilon: float = Field(default=0.05, gt=0, le=1)
+    """Share of each draw that comes from uniform passes, so that no rule starves a task (S11). A tenth would cost
+    the band a percent of its informative groups; a twentieth still offers every task within 20 passes of draws."""
     half_life: float = Field(default=200.0, gt=0)
     """Weight updates after which an unvisited task's evidence counts half; inf = never (S4)."""
 
