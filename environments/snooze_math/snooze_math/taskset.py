@@ -13,7 +13,11 @@ from snooze_math.config import MathConfig
 from snooze_math.grading.grade import grade_async
 from snooze_math.rows import Row, arithmetic_rows, source_rows
 
-SYSTEM_PROMPT = "Solve the problem. Reason briefly, then give the final answer in \\boxed{}."
+SYSTEM_PROMPTS = {
+    "instruct": "Solve the problem. Reason briefly, then give the final answer in \\boxed{}.",
+    "short": "You solve word problems. Reply with only the final answer.",
+    "bare": None,
+}
 
 
 class GraderError(RuntimeError):
@@ -30,7 +34,7 @@ class MathData(SnoozeTaskData):
     level: int | None = None
     """Difficulty level in the source's own scale, None = it has none."""
     style: str = "instruct"
-    """How the prompt asks: "instruct" or "bare"."""
+    """How the prompt asks: "instruct", "short" or "bare"."""
 
 
 class MathTask(SnoozeTask[MathData, vf.TaskConfig]):
@@ -60,7 +64,7 @@ class MathTask(SnoozeTask[MathData, vf.TaskConfig]):
         return await grade_async(self.data.answer, reply)
 
     def gold_reply(self) -> str:
-        return self.data.answer if self.data.style == "bare" else f"\\boxed{{{self.data.answer}}}"
+        return f"\\boxed{{{self.data.answer}}}" if self.data.style == "instruct" else self.data.answer
 
 
 class MathTaskset(vf.Taskset[MathTask, MathConfig]):
@@ -91,7 +95,7 @@ class MathTaskset(vf.Taskset[MathTask, MathConfig]):
         bare = self.config.style == "bare"
         return MathData(
             prompt=(row.bare or row.question) if bare else row.question,
-            system_prompt=None if bare else SYSTEM_PROMPT,
+            system_prompt=SYSTEM_PROMPTS[self.config.style],
             answer=row.answer,
             dataset=source,
             domain=row.domain,
