@@ -107,6 +107,8 @@ def _load_env(config: EnvironmentConfig, taskset: Mapping[str, Any]) -> vf.Env:
         resolved = vf.resolve_env_config({"taskset": {"id": config.id, **taskset}, **seats})
         return vf.load_environment(resolved)
     except ModuleNotFoundError as error:
+        if config.harness is not None and str(error).startswith(f"harness {config.harness!r}"):
+            raise ConfigError(f"environment.harness: {error}") from error
         if config.id.replace("-", "_").lower() not in str(error):
             raise
         known = _installed_environments()

@@ -19,13 +19,17 @@ from contextlib import AsyncExitStack
 import numpy as np
 import verifiers.v1 as vf
 from renderers import DefaultRendererConfig
+from renderers.parsers import TOOL_PARSERS
 from verifiers.v1.clients import ModelContext
 from verifiers.v1.configs.agent import agent_config_fields
 from verifiers.v1.episode import Episode
 from verifiers.v1.trace import Branch, Trace
+from verifiers.v1.utils.compile import validate_pairing
+from verifiers.v1.utils.loaders import load_harness
 
-from snoozing_env.errors import EngineError
+from snoozing_env.errors import ConfigError, EngineError
 from snoozing_env.rollout.engines.base import Endpoint, Engine, SamplingParams
+from snoozing_env.rollout.trace import tools_of
 from snoozing_env.types import Trajectory
 
 REQUEST_FAULTS = frozenset({400, 413, 422})
@@ -49,9 +53,11 @@ class EpisodeRunner:
         """n episodes of a task as trajectories, invalid where verifiers recorded an error or a time-out.
 
         Raises:
+            ConfigError: harness, runtime and tools of the environment do not go together, or not with the engine.
             EngineError: the engine has no endpoint, or answered an agent of the policy that it cannot serve.
         """
         endpoint = await self._open()
+        _check_fit(self.env, task, endpoint)
         version = self.engine.version
         async with asyncio.TaskGroup() as nursery:
             running = [
@@ -141,6 +147,22 @@ def trajectory_of(episode: Episode, *, complete: bool, version: int, last_versio
         text=trace.last_reply,
         error=reason,
     )
+
+
+def _check_fit(env: vf.Env, task: vf.Task, endpoint: Endpoint) -> None:
+    """Refuse what verifiers would record as an error of every single rollout."""
+    tools = tools_of(env, task)
+    if isinstance(env, vf.SingleAgentEnv):
+        [harness] = env.config.agent_harnesses().values()
+        try:
+            validate_pairing(load_harness(harness), type(task), env.config.agent.runtime, tools=tools)
+        except ValueError as error:
+            raise ConfigError(f"environment.harness is {harness.id!r}: {error}") from error
+    if tools and endpoint.tool_parser not in TOOL_PARSERS:
+        raise ConfigError(
+            f"{type(task).__name__} offers tools and engine.tool_parser is {endpoint.tool_parser!r}; set it to how the "
+            f"policy writes a tool call: {', '.join(TOOL_PARSERS)}"
+        )
 
 
 def _sampled(trace: Trace) -> list[Branch]:

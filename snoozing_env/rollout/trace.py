@@ -41,7 +41,7 @@ def needs_harness(env: vf.Env, task: vf.Task, harness: str | None) -> str:
         return "the task brings an image or skills"
     if task.data.prompt is None:
         return "the user opens the conversation"
-    if _has_tools(env, task):
+    if tools_of(env, task):
         return "the task offers tools"
     hooks = [*task.hooks("reward"), *task.hooks("metric")]
     if any(_requires(fn, "runtime") for fn in (*hooks, *(judge.score for judge in task.plugged_judges()))):
@@ -113,8 +113,9 @@ def _trace_task(task: vf.Task) -> TraceTask[Any]:
     return TraceTask(type=type(task).__name__, data=task.data, key=task.key, hash=task.hash)
 
 
-def _has_tools(env: vf.Env, task: vf.Task) -> bool:
-    return bool(type(task).toolsets(task.config) or type(env.taskset).toolsets(env.taskset.config))
+def tools_of(env: vf.Env, task: vf.Task) -> list[vf.Toolset]:
+    """Tool servers that a rollout of the task would start or share."""
+    return [*type(task).toolsets(task.config), *type(env.taskset).toolsets(env.taskset.config)]
 
 
 def _requires(fn: Any, name: str) -> bool:

@@ -10,13 +10,18 @@ from typing import Any
 
 import pytest
 import torch
+import verifiers.v1 as vf
+from plain_quiz import BoxedQuizTask, QuizData, QuizTask
+from plain_tools import SumData, SumTask
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from verifiers.v1.configs.agent import agent_config_fields
 
-from snoozing_env.errors import EngineError
+from snoozing_env.errors import ConfigError, EngineError
 from snoozing_env.rollout.catalogue import Catalogue, EnvironmentConfig, load_catalogue
 from snoozing_env.rollout.engines.base import Completion, SamplingParams
 from snoozing_env.rollout.engines.local import LocalEngine
 from snoozing_env.rollout.runner import GroupRunner, RolloutConfig
+from snoozing_env.rollout.trace import needs_harness
 from snoozing_env.train.lab import LabConfig, build_lab_policy
 from snoozing_env.train.lab.config import WarmupConfig
 from snoozing_env.types import Group, Trajectory
@@ -64,6 +69,26 @@ class Lab:
     def close(self) -> None:
         self.loop.run(self.engine.close())
         self.loop.close()
+
+
+class PreparedTask(QuizTask):
+    async def setup(self, trace: vf.Trace, runtime: vf.Runtime) -> None: ...
+
+
+class InspectedTask(QuizTask):
+    async def finalize(self, trace: vf.Trace, runtime: vf.Runtime) -> None: ...
+
+
+class StoppingTask(QuizTask):
+    @vf.stop
+    async def enough(self, trace: vf.Trace) -> bool:
+        return True
+
+
+class InterceptingTask(QuizTask):
+    @vf.intercept
+    async def redacted(self, request: vf.Request) -> vf.Request:
+        return request
 
 
 def policy(folder: Path, **shape: Any) -> Path:
@@ -212,3 +237,62 @@ def test_an_engine_that_fails_an_episode_ends_the_run_and_is_no_failed_rollout(t
             lab.roll(load("plain-quiz", harness="snooze-kit"), group_size=2)
     finally:
         lab.close()
+
+
+class TestPaths:
+    """Which tasks take the direct path, and who plays the others."""
+
+    @pytest.mark.parametrize(
+        ("task", "reason"),
+        [
+            (QuizTask(QuizData(prompt="a", word="a")), ""),
+            (BoxedQuizTask(QuizData(prompt="a", word="a")), "a reward reads the runtime"),
+            (QuizTask(QuizData(word="a")), "the user opens the conversation"),
+            (
+                QuizTask(QuizData(prompt="a", word="a", image="python:3")),
+                "the task brings an image or skills",
+            ),
+            (PreparedTask(QuizData(prompt="a", word="a")), "the task prepares or inspects a runtime"),
+            (InspectedTask(QuizData(prompt="a", word="a")), "the task prepares or inspects a runtime"),
+            (StoppingTask(QuizData(prompt="a", word="a")), "the task has stop conditions"),
+            (InterceptingTask(QuizData(prompt="a", word="a")), "the task intercepts model calls"),
+            (SumTask(SumData(prompt="a", answer=1)), "the task offers tools"),
+        ],
+    )
+    def test_a_task_is_direct_when_one_reply_and_its_trace_are_all_there_is(self, task, reason: str) -> None:
+        env = load("plain-quiz").env
+        assert needs_harness(env, task, None) == reason
+        assert needs_harness(env, task, "null") == "the recipe names harness 'null'"
+
+    def test_an_environment_with_an_episode_of_its_own_is_never_direct(self) -> None:
+        talk = load("plain-talk")
+        assert needs_harness(talk.env, talk.tasks[0], None) == "TalkEnv runs its own episode"
+
+    def test_a_harness_that_the_package_exports_does_not_force_an_episode(self) -> None:
+        math = load("snooze-math", size=1)
+        assert needs_harness(math.env, math.tasks[0], math.config.harness) == ""
+        assert played_by(math) == {"agent": ("snooze-math", "subprocess")}
+
+    def test_seats_that_name_nothing_get_the_chat_harness_and_no_remote_sandbox(self) -> None:
+        assert played_by(load("plain-quiz")) == {"agent": ("snooze-kit", "subprocess")}
+        assert played_by(load("plain-tools")) == {"agent": ("null", "subprocess")}
+        both = ("snooze-kit", "subprocess")
+        assert played_by(load("plain-talk")) == {"student": both, "coach": both}
+        assert played_by(load("plain-talk", harness="plain-crash")) == {
+            "student": ("plain-crash", "subprocess"),
+            "coach": ("plain-crash", "subprocess"),
+        }
+
+    def test_parts_that_do_not_go_together_are_refused_before_the_first_rollout(self, lab: Lab) -> None:
+        with pytest.raises(ConfigError, match=r"environment\.harness: harness 'snooze-kitt' not found"):
+            load("plain-quiz", harness="snooze-kitt")
+        with pytest.raises(ConfigError, match=r"harness is 'snooze-kit': .*does not support MCP tools"):
+            lab.roll(load("plain-tools", harness="snooze-kit"))
+        with pytest.raises(ConfigError, match=r"SumTask offers tools .*tool_parser is ''; set it .*qwen3"):
+            lab.roll(load("plain-tools"))
+
+
+def played_by(catalogue: Catalogue) -> dict[str, tuple[str, str]]:
+    seats = agent_config_fields(catalogue.env.config)
+    harnesses = catalogue.env.config.agent_harnesses()
+    return {name: (harnesses[name].id, seat.runtime.type) for name, seat in seats.items()}
