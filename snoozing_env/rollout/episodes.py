@@ -19,8 +19,10 @@ from contextlib import AsyncExitStack
 import numpy as np
 import verifiers.v1 as vf
 from renderers import DefaultRendererConfig
+from renderers.client import _resolve_max_prompt_len
 from renderers.parsers import TOOL_PARSERS
 from verifiers.v1.clients import ModelContext
+from verifiers.v1.clients.base import build_async_openai
 from verifiers.v1.configs.agent import agent_config_fields
 from verifiers.v1.episode import Episode
 from verifiers.v1.trace import Branch, Trace
@@ -73,28 +75,19 @@ class EpisodeRunner:
         async with self._opening:
             if self._endpoint is None:
                 endpoint = await self.engine.endpoint()
+                await _learn_context(endpoint, self.engine.model)
                 await self._stack.enter_async_context(self.env.serving())
                 self._endpoint = endpoint
             return self._endpoint
 
     def _context(self, endpoint: Endpoint, sampling: SamplingParams, seed: int, k: int) -> ModelContext:
-        client = vf.TrainClientConfig(
-            base_url=endpoint.base_url,
-            api_key_var=endpoint.api_key_var,
-            renderer_model_name=endpoint.tokenizer,
-            # The template itself rather than a renderer written for the model's family: it renders token for
-            # token what the engine's own chat route renders.
-            renderer=DefaultRendererConfig(
-                tool_parser=endpoint.tool_parser or None, **endpoint.chat_template_kwargs
-            ),
-        )
         noise = int(np.random.SeedSequence([seed, k]).generate_state(1)[0])
         config = vf.SamplingConfig(
             temperature=sampling.temperature,
             max_tokens=sampling.max_tokens,
             **({"seed": noise} if endpoint.reseeds else {}),
         )
-        return ModelContext(model=self.engine.model, client=client, sampling=config)
+        return ModelContext(model=self.engine.model, client=_client(endpoint), sampling=config)
 
     def _bound_waits(self, deadline_s: float, episode_s: float) -> None:
         config = self.env.config
@@ -149,6 +142,30 @@ def trajectory_of(episode: Episode, *, complete: bool, version: int, last_versio
     )
 
 
+def _client(endpoint: Endpoint) -> vf.TrainClientConfig:
+    # The template itself rather than a renderer written for the model's family: it renders token for token what
+    # the engine's own chat route renders.
+    renderer = DefaultRendererConfig(
+        tool_parser=endpoint.tool_parser or None, **endpoint.chat_template_kwargs
+    )
+    return vf.TrainClientConfig(
+        base_url=endpoint.base_url,
+        api_key_var=endpoint.api_key_var,
+        renderer_model_name=endpoint.tokenizer,
+        renderer=renderer,
+    )
+
+
+async def _learn_context(endpoint: Endpoint, model: str) -> None:
+    """Have renderers look up, once and alone, how long a prompt may be.
+
+    It guards the look-up with a lock of the module, which belongs to the first event loop that waits for it: in a
+    later loop of the same process the first episodes, asking together, would fail.
+    """
+    async with build_async_openai(_client(endpoint)) as client:
+        await _resolve_max_prompt_len(client, model)
+
+
 def _check_fit(env: vf.Env, task: vf.Task, endpoint: Endpoint) -> None:
     """Refuse what verifiers would record as an error of every single rollout."""
     tools = tools_of(env, task)
@@ -170,16 +187,21 @@ def _sampled(trace: Trace) -> list[Branch]:
 
 
 def _why_invalid(episode: Episode, trace: Trace | None, complete: bool) -> str:
-    """Why an episode says nothing about the policy; empty when it does."""
-    if episode.errors:
-        return "; ".join(f"{error.type}: {error.message}" for error in episode.errors)
-    for played in [trace] if trace is not None and complete else episode.traces:
-        if played.is_timeout:
-            return f"{played.stop_condition}: agent {played.agent.name!r} took longer than its limit"
-        if not played.ok:
-            last = played.last_error
-            return f"{last.type}: {last.message}" if last else f"agent {played.agent.name!r} did not finish"
-    return "" if complete else "the environment calls the episode incomplete"
+    """Why an episode says nothing about the policy; empty when it does. An agent's failure comes before the
+    environment's, which it often causes; an agent that the environment can do without is passed over."""
+    counting = [trace] if trace is not None and complete else episode.traces
+    reasons = [reason for played in counting if (reason := _why_failed(played))]
+    reasons += [f"{error.type}: {error.message}" for error in episode.errors]
+    return "; ".join(reasons) or ("" if complete else "the environment calls the episode incomplete")
+
+
+def _why_failed(trace: Trace) -> str:
+    if trace.is_timeout:
+        return f"{trace.stop_condition}: agent {trace.agent.name!r} took longer than its limit"
+    if trace.ok:
+        return ""
+    last = trace.last_error
+    return f"{last.type}: {last.message}" if last else f"agent {trace.agent.name!r} did not finish"
 
 
 def _engine_failures(episode: Episode, endpoint: Endpoint) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -230,13 +231,20 @@ def test_a_task_whose_reward_reads_the_runtime_is_rolled_out_by_a_harness(lab: L
 
 
 def test_an_engine_that_fails_an_episode_ends_the_run_and_is_no_failed_rollout(tmp_path: Path) -> None:
-    lab = Lab(policy(tmp_path, context=64))
-    lab.model.lm_head = torch.nn.Linear(3, 128)  # the wrong width, as after a bad weight load
-    try:
-        with pytest.raises(EngineError, match=r"the engine failed an episode: .*RuntimeError"):
+    with closing(Lab(policy(tmp_path, context=64))) as lab:
+        lab.model.lm_head = torch.nn.Linear(3, 128)  # the wrong width, as after a bad weight load
+        with pytest.raises(
+            EngineError, match=r"the engine failed an episode: .*failed on \d requests: RuntimeError"
+        ):
             lab.roll(load("plain-quiz", harness="snooze-kit"), group_size=2)
-    finally:
-        lab.close()
+
+
+def test_episodes_run_in_one_event_loop_after_another(tmp_path: Path) -> None:
+    folder = policy(tmp_path, context=128)
+    for _ in range(2):
+        with closing(Lab(folder)) as lab:
+            group = lab.roll(load("plain-quiz", harness="snooze-kit"), group_size=4, max_tokens=2)
+            assert [t.error for t in group.trajectories] == [""] * 4
 
 
 class TestPaths:
