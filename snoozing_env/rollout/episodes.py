@@ -40,7 +40,10 @@ cannot serve."""
 
 
 class EpisodeRunner:
-    """Runs whole verifiers episodes against an engine's endpoint, in the event loop of the first `run`."""
+    """Runs whole verifiers episodes against an engine's endpoint, in the event loop of the first `run`.
+
+    It owns its `env`, whose serving resources come up with the first `run` and go down with `close`.
+    """
 
     def __init__(self, env: vf.Env, engine: Engine, *, deadline_s: float, episode_s: float) -> None:
         """Bounds the waits of `env` that it left open: each agent's finalizing and scoring and the episode's own
@@ -67,8 +70,9 @@ class EpisodeRunner:
                 for k, slot in enumerate(self.env.slots(task, n))
             ]
         episodes = [one.result() for one in running]
-        for failure in (f for e in episodes for f in _engine_failures(e, endpoint)):
-            raise EngineError(f"the engine failed an episode: {failure}")
+        failures = [text for episode in episodes for text in _engine_failures(episode, endpoint)]
+        if failures:
+            raise EngineError(f"the engine failed an episode: {failures[0]}")
         return [self._trajectory(e, version=version, last_version=self.engine.version) for e in episodes]
 
     async def _open(self) -> Endpoint:
@@ -200,19 +204,19 @@ def _why_failed(trace: Trace) -> str:
         return f"{trace.stop_condition}: agent {trace.agent.name!r} took longer than its limit"
     if trace.ok:
         return ""
-    last = trace.last_error
-    return f"{last.type}: {last.message}" if last else f"agent {trace.agent.name!r} did not finish"
+    cause = trace.errors[0] if trace.errors else None
+    return f"{cause.type}: {cause.message}" if cause else f"agent {trace.agent.name!r} did not finish"
 
 
 def _engine_failures(episode: Episode, endpoint: Endpoint) -> Iterator[str]:
     """What ended the policy's own model calls without their fault."""
     for trace in episode.traces:
         client = trace.agent.config.client
-        error = trace.last_error
-        if error is None or client is None or client.base_url != endpoint.base_url:
+        if trace.ok or client is None or client.base_url != endpoint.base_url:
             continue
-        if error.type == "ProviderError" and error.status_code not in REQUEST_FAULTS:
-            yield error.message
+        for error in trace.errors:
+            if error.type == "ProviderError" and error.status_code not in REQUEST_FAULTS:
+                yield error.message
 
 
 def _filled(timeout: object, **seconds: float) -> object:

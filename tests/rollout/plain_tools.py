@@ -30,3 +30,6 @@ class SumTaskset(vf.Taskset[SumTask, vf.TasksetConfig]):
 
 
 __all__ = ["SumTaskset"]
+
+if __name__ == "__main__":
+    Calculator.run()

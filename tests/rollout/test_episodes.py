@@ -230,13 +230,16 @@ def test_a_task_whose_reward_reads_the_runtime_is_rolled_out_by_a_harness(lab: L
     assert boxed.trajectories[0].reward == direct.trajectories[0].reward
 
 
-def test_an_engine_that_fails_an_episode_ends_the_run_and_is_no_failed_rollout(tmp_path: Path) -> None:
+@pytest.mark.parametrize("environment", ["plain-quiz", "plain-talk"])
+def test_an_engine_that_fails_an_episode_ends_the_run_and_is_no_failed_rollout(
+    tmp_path: Path, environment: str
+) -> None:
     with closing(Lab(policy(tmp_path, context=64))) as lab:
         lab.model.lm_head = torch.nn.Linear(3, 128)  # the wrong width, as after a bad weight load
         with pytest.raises(
             EngineError, match=r"the engine failed an episode: .*failed on \d requests: RuntimeError"
         ):
-            lab.roll(load("plain-quiz", harness="snooze-kit"), group_size=2)
+            lab.roll(load(environment, harness="snooze-kit"), group_size=2)
 
 
 def test_episodes_run_in_one_event_loop_after_another(tmp_path: Path) -> None:
