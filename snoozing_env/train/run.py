@@ -6,6 +6,7 @@ run_recipe ─┬─ arms ─▶ one process per arm, side by side ─▶ report
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -212,6 +213,8 @@ def _quiet_libraries(threads: int) -> None:
 
     torch.set_num_threads(threads)
     transformers.utils.logging.set_verbosity_error()
+    # A row that carries nothing has no reward on purpose; TRL warns about each batch that holds one.
+    logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
     transformers.utils.logging.disable_progress_bar()
 
 

@@ -15,21 +15,10 @@ from snooze_math.rows import Row, arithmetic_rows, source_rows
 
 SYSTEM_PROMPT = "Solve the problem. Reason briefly, then give the final answer in \\boxed{}."
 EXAMPLES = (
-    (
-        "Tom has 3 apples. He buys 4 more apples. How many apples does he have now?",
-        "3 + 4 = 7. The answer is 7.",
-    ),
-    (
-        "There are 20 birds on a tree. 8 of them fly away. How many birds are left?",
-        "20 - 8 = 12. The answer is 12.",
-    ),
+    ("There are 20 birds on a tree. 8 of them fly away. How many birds are left?", "20 - 8 = 12. The answer is 12."),
     ("A box holds 6 pens. How many pens are in 5 boxes?", "5 * 6 = 30. The answer is 30."),
-    (
-        "Ann shares 24 sweets equally among 4 friends. How many does each friend get?",
-        "24 / 4 = 6. The answer is 6.",
-    ),
 )
-"""Worked problems of the `few_shot` style, one per operation; written for it, in no data set."""
+"""Worked problems of the `few_shot` style; written for it, in no data set."""
 
 
 class GraderError(RuntimeError):
