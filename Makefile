@@ -36,7 +36,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 
 types: setup
-	$(BIN)/pyright --warnings
+	$(BIN)/pyright --warnings --pythonpath $(BIN)/python
 
 layers: setup
 	$(BIN)/lint-imports

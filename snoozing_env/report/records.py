@@ -70,6 +70,8 @@ class StepRecord:
     entropy: float | None = None
     ratio_mean: float | None = None
     """Mean importance ratio against the behaviour policy."""
+    logprob_gap: float | None = None
+    """Largest |trainer - behaviour| log-prob of a trained token; without stale groups, how far engine and trainer differ."""
     rungs: tuple[str, ...] | None = None
     """Rungs of the saturation ladder that were climbed in this step (F3)."""
     seconds_rollout: float | None = None

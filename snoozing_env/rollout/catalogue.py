@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import distributions
+from importlib.util import find_spec
 from typing import Any
 
 import verifiers.v1 as vf
 from pydantic import Field, ValidationError
 from verifiers.v1.task import task_key
+from verifiers.v1.utils.loaders import taskset_class
 
 from snoozing_env.config import FrozenConfig, explain
 from snoozing_env.errors import CatalogueError, ConfigError, did_you_mean
@@ -31,7 +33,9 @@ class EnvironmentConfig(FrozenConfig):
     limit: int | None = Field(default=None, ge=1)
     """Use only the first tasks; required for endless task sets."""
     harness: str | None = None
-    """verifiers harness id. None = the direct path for single-turn tasks, the in-process chat harness otherwise."""
+    """verifiers harness id, for every agent that names none itself; always takes verifiers' own episode. None = the
+    direct path for single-turn tasks; otherwise the harness that the environment's package exports, else `null`
+    where it offers tools (a process per rollout), else the in-process chat harness of snooze-kit."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     """Smallest and largest total reward of the environment; mapped to [0, 1]."""
 
@@ -98,13 +102,13 @@ def durable_key(task: vf.Task) -> str:
 
 
 def _load_env(config: EnvironmentConfig, taskset: Mapping[str, Any]) -> vf.Env:
-    agent: dict[str, Any] = {"runtime": {"type": "subprocess"}}
-    if config.harness is not None:
-        agent["harness"] = {"id": config.harness}
     try:
-        resolved = vf.resolve_env_config({"taskset": {"id": config.id, **taskset}, "agent": agent})
+        seats = _seats(config)
+        resolved = vf.resolve_env_config({"taskset": {"id": config.id, **taskset}, **seats})
         return vf.load_environment(resolved)
     except ModuleNotFoundError as error:
+        if config.harness is not None and str(error).startswith(f"harness {config.harness!r}"):
+            raise ConfigError(f"environment.harness: {error}") from error
         if config.id.replace("-", "_").lower() not in str(error):
             raise
         known = _installed_environments()
@@ -116,6 +120,34 @@ def _load_env(config: EnvironmentConfig, taskset: Mapping[str, Any]) -> vf.Env:
         cls = vf.taskset_config_type(config.id)
         lines = explain(cls, error, where=f"environment {config.id!r}")
         raise ConfigError("\n".join(lines)) from error
+
+
+def _seats(config: EnvironmentConfig) -> dict[str, dict[str, Any]]:
+    """What each agent of an environment plays with where its author left that open.
+
+    verifiers' own defaults are a paid remote sandbox and a harness that runs the model's shell commands.
+    """
+    harness = config.harness or _default_harness(config.id)
+    seats: dict[str, dict[str, Any]] = {}
+    for name, field in vf.env_config_type(config.id).model_fields.items():
+        if isinstance(seat := field.default, vf.AgentConfig):
+            seats[name] = {} if "runtime" in seat.model_fields_set else {"runtime": {"type": "subprocess"}}
+            if seat.harness is None:
+                seats[name]["harness"] = {"id": harness}
+    return seats
+
+
+def _default_harness(environment: str) -> str:
+    exported = vf.default_harness_id(environment)
+    if exported == environment:
+        return exported
+    taskset = taskset_class(environment)
+    task = taskset.task_type()
+    offers_tools = any(
+        cls.toolsets.__func__ is not base.toolsets.__func__
+        for cls, base in ((taskset, vf.Taskset), (task, vf.Task))
+    )
+    return "null" if offers_tools or find_spec("snooze_kit") is None else "snooze-kit"
 
 
 def _installed_environments() -> list[str]:

@@ -1,86 +1,133 @@
-"""Rollouts that need verifiers' own episode: several turns, tools, a user, a runtime or a named harness.
+"""Rollouts that need verifiers' own episode: several turns, tools, several agents, a runtime or a named harness.
 
-The harness talks HTTP to the engine through verifiers' training client, which renders prompts to token ids itself
-and asks the engine's `/inference/v1/generate`, so every turn carries exact ids and log-probs.
+    run(task, G) ─▶ env.run_slot ×G ─▶ harness ─▶ interception ─▶ training client ─▶ engine.endpoint()
+                          │                                        (renders ids)     /inference/v1/generate
+                          └─ Episode: traces with exact ids, sampled mask, log-probs ─▶ trajectory
+
+Every turn is recorded as the tokens the policy saw and sampled. Where a later prompt does not continue them exactly
+(a template that drops reasoning, a reply that tokenizes differently), verifiers starts another branch.
+
+Who ends a wait: verifiers' own time-outs, which the constructor fills in where the environment left them open.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
+import numpy as np
 import verifiers.v1 as vf
 from renderers import DefaultRendererConfig
+from renderers.client import _resolve_max_prompt_len
+from renderers.parsers import TOOL_PARSERS
 from verifiers.v1.clients import ModelContext
+from verifiers.v1.clients.base import build_async_openai
+from verifiers.v1.configs.agent import agent_config_fields
 from verifiers.v1.episode import Episode
 from verifiers.v1.trace import Branch, Trace
+from verifiers.v1.utils.compile import validate_pairing
+from verifiers.v1.utils.loaders import load_harness
 
-from snoozing_env.errors import EngineError
-from snoozing_env.rollout.engines.base import Engine, SamplingParams
+from snoozing_env.errors import ConfigError, EngineError
+from snoozing_env.rollout.engines.base import Endpoint, Engine, SamplingParams
+from snoozing_env.rollout.trace import tools_of
 from snoozing_env.types import Trajectory
+
+REQUEST_FAULTS = frozenset({400, 413, 422})
+"""HTTP statuses that blame one request, such as a conversation over the context. Any other means that the engine
+cannot serve."""
 
 
 class EpisodeRunner:
-    """Runs whole verifiers episodes against an engine that has an address."""
+    """Runs whole verifiers episodes against an engine's endpoint, in the event loop of the first `run`.
 
-    def __init__(self, env: vf.Env, engine: Engine, sampling: SamplingParams) -> None:
-        self.env, self.engine, self.sampling = env, engine, sampling
+    It owns its `env`, whose serving resources come up with the first `run` and go down with `close`.
+    """
+
+    def __init__(self, env: vf.Env, engine: Engine, *, deadline_s: float, episode_s: float) -> None:
+        """Bounds the waits of `env` that it left open: each agent's finalizing and scoring and the episode's own
+        finalizing by `deadline_s`, the episode by `episode_s`."""
+        self.env, self.engine = env, engine
         self._stack = AsyncExitStack()
-        self._serving = False
+        self._endpoint: Endpoint | None = None
         self._opening = asyncio.Lock()
+        self._bound_waits(deadline_s, episode_s)
 
-    async def run(self, task: vf.Task, n: int, sampling: SamplingParams) -> list[Trajectory]:
+    async def run(self, task: vf.Task, n: int, sampling: SamplingParams, *, seed: int) -> list[Trajectory]:
         """n episodes of a task as trajectories, invalid where verifiers recorded an error or a time-out.
 
         Raises:
-            EngineError: the engine has no HTTP address, which a harness needs.
+            ConfigError: harness, runtime and tools of the environment do not go together, or not with the engine.
+            EngineError: the engine has no endpoint, or answered an agent of the policy that it cannot serve.
         """
-        await self._open()
-        context = self._context(sampling)
+        endpoint = await self._open()
+        _check_fit(self.env, task, endpoint)
         version = self.engine.version
-        episodes = await asyncio.gather(
-            *(self.env.run_slot(slot, context) for slot in self.env.slots(task, n))
-        )
-        return [trajectory_of(e, version=version, last_version=self.engine.version) for e in episodes]
+        async with asyncio.TaskGroup() as nursery:
+            running = [
+                nursery.create_task(self.env.run_slot(slot, self._context(endpoint, sampling, seed, k)))
+                for k, slot in enumerate(self.env.slots(task, n))
+            ]
+        episodes = [one.result() for one in running]
+        failures = [text for episode in episodes for text in _engine_failures(episode, endpoint)]
+        if failures:
+            raise EngineError(f"the engine failed an episode: {failures[0]}")
+        return [self._trajectory(e, version=version, last_version=self.engine.version) for e in episodes]
 
-    async def _open(self) -> None:
+    async def _open(self) -> Endpoint:
         async with self._opening:
-            if not self._serving:
+            if self._endpoint is None:
+                endpoint = await self.engine.endpoint()
+                await _learn_context(endpoint, self.engine.model)
                 await self._stack.enter_async_context(self.env.serving())
-                self._serving = True
+                self._endpoint = endpoint
+            return self._endpoint
 
-    def _context(self, sampling: SamplingParams) -> ModelContext:
-        if self.engine.base_url is None:
-            raise EngineError(
-                'this environment runs a harness that needs an HTTP endpoint, and the engine has none; use engine.kind = "vllm", '
-                "or a single-turn environment with the local engine"
-            )
-        client = vf.TrainClientConfig(
-            base_url=self.engine.base_url,
-            api_key_var="SNOOZE_ENGINE_KEY",
-            renderer_model_name=self.engine.tokenizer,
-            renderer=DefaultRendererConfig(),
+    def _context(self, endpoint: Endpoint, sampling: SamplingParams, seed: int, k: int) -> ModelContext:
+        noise = int(np.random.SeedSequence([seed, k]).generate_state(1)[0])
+        config = vf.SamplingConfig(
+            temperature=sampling.temperature,
+            max_tokens=sampling.max_tokens,
+            **({"seed": noise} if endpoint.reseeds else {}),
         )
-        config = vf.SamplingConfig(temperature=sampling.temperature, max_tokens=sampling.max_tokens)
-        return ModelContext(model=self.engine.model, client=client, sampling=config)
+        return ModelContext(model=self.engine.model, client=_client(endpoint), sampling=config)
+
+    def _bound_waits(self, deadline_s: float, episode_s: float) -> None:
+        config = self.env.config
+        seats = {
+            name: seat.model_copy(
+                update={"timeout": _filled(seat.timeout, finalize=deadline_s, scoring=deadline_s)}
+            )
+            for name, seat in agent_config_fields(config).items()
+        }
+        timeout = _filled(config.timeout, finalize=deadline_s, episode=episode_s)
+        self.env.config = config.model_copy(update={**seats, "timeout": timeout})
+
+    def _trajectory(self, episode: Episode, *, version: int, last_version: int) -> Trajectory:
+        return trajectory_of(
+            episode, complete=self.env.complete(episode), version=version, last_version=last_version
+        )
 
     async def close(self) -> None:
+        self._endpoint = None
         await self._stack.aclose()
 
 
-def trajectory_of(episode: Episode, *, version: int, last_version: int) -> Trajectory:
-    """The trainable branch of an episode with the most sampled tokens.
+def trajectory_of(episode: Episode, *, complete: bool, version: int, last_version: int) -> Trajectory:
+    """The branch with the most sampled tokens among those of the trainable agents, with its agent's reward.
 
-    An episode without one (nothing was generated, or the engine reported no token ids) is an invalid trajectory
-    of a single masked token, so that the group keeps its size.
+    `complete` is the environment's own word on whether the episode counts. An episode without such a branch
+    (nothing was generated, or by agents of other models only) is an invalid trajectory of a single masked token,
+    so that the group keeps its size.
     """
-    trace = next((t for t in episode.traces if t.agent.trainable), None)
-    reason = _why_invalid(episode, trace)
-    branch = _longest(trace) if trace is not None else None
+    branches = [(trace, b) for trace in episode.traces if trace.agent.trainable for b in _sampled(trace)]
+    trace, branch = max(branches, key=lambda pair: sum(pair[1].sampled_mask), default=(None, None))
+    reason = _why_invalid(episode, trace, complete)
     if trace is None or branch is None:
         return Trajectory(
             prompt_ids=(0,), completion_ids=(0,), logprobs=(0.0,), mask=(0,), reward=0.0, valid=False,
-            version=version, last_version=last_version, error=reason or "no sampled tokens",
+            version=version, last_version=last_version, error=reason or "no agent sampled a token to train on",
         )  # fmt: skip
     ids, mask, logprobs = branch.token_ids, branch.sampled_mask, branch.logprobs
     first = mask.index(True)
@@ -99,19 +146,79 @@ def trajectory_of(episode: Episode, *, version: int, last_version: int) -> Traje
     )
 
 
-def _why_invalid(episode: Episode, trace: Trace | None) -> str:
-    if trace is None:
-        return (
-            "; ".join(f"{e.type}: {e.message}" for e in episode.errors)
-            or "the episode ran no trainable agent"
+def _client(endpoint: Endpoint) -> vf.TrainClientConfig:
+    # The template itself rather than a renderer written for the model's family: it renders token for token what
+    # the engine's own chat route renders.
+    renderer = DefaultRendererConfig(
+        tool_parser=endpoint.tool_parser or None, **endpoint.chat_template_kwargs
+    )
+    return vf.TrainClientConfig(
+        base_url=endpoint.base_url,
+        api_key_var=endpoint.api_key_var,
+        renderer_model_name=endpoint.tokenizer,
+        renderer=renderer,
+    )
+
+
+async def _learn_context(endpoint: Endpoint, model: str) -> None:
+    """Have renderers look up, once and alone, how long a prompt may be.
+
+    It guards the look-up with a lock of the module, which belongs to the first event loop that waits for it: in a
+    later loop of the same process the first episodes, asking together, would fail.
+    """
+    async with build_async_openai(_client(endpoint)) as client:
+        await _resolve_max_prompt_len(client, model)
+
+
+def _check_fit(env: vf.Env, task: vf.Task, endpoint: Endpoint) -> None:
+    """Refuse what verifiers would record as an error of every single rollout."""
+    tools = tools_of(env, task)
+    if isinstance(env, vf.SingleAgentEnv):
+        [harness] = env.config.agent_harnesses().values()
+        try:
+            validate_pairing(load_harness(harness), type(task), env.config.agent.runtime, tools=tools)
+        except ValueError as error:
+            raise ConfigError(f"environment.harness is {harness.id!r}: {error}") from error
+    if tools and endpoint.tool_parser not in TOOL_PARSERS:
+        raise ConfigError(
+            f"{type(task).__name__} offers tools and engine.tool_parser is {endpoint.tool_parser!r}; set it to how the "
+            f"policy writes a tool call: {', '.join(TOOL_PARSERS)}"
         )
-    if trace.errors:
-        return f"{trace.errors[-1].type}: {trace.errors[-1].message}"
+
+
+def _sampled(trace: Trace) -> list[Branch]:
+    return [b for b in trace.branches if b.trainable and any(b.sampled_mask)]
+
+
+def _why_invalid(episode: Episode, trace: Trace | None, complete: bool) -> str:
+    """Why an episode says nothing about the policy; empty when it does. An agent's failure comes before the
+    environment's, which it often causes; an agent that the environment can do without is passed over."""
+    counting = [trace] if trace is not None and complete else episode.traces
+    reasons = [reason for played in counting if (reason := _why_failed(played))]
+    reasons += [f"{error.type}: {error.message}" for error in episode.errors]
+    return "; ".join(reasons) or ("" if complete else "the environment calls the episode incomplete")
+
+
+def _why_failed(trace: Trace) -> str:
     if trace.is_timeout:
-        return "the rollout or its scoring timed out"
-    return "" if trace.ok else "the rollout did not finish"
+        return f"{trace.stop_condition}: agent {trace.agent.name!r} took longer than its limit"
+    if trace.ok:
+        return ""
+    cause = trace.errors[0] if trace.errors else None
+    return f"{cause.type}: {cause.message}" if cause else f"agent {trace.agent.name!r} did not finish"
 
 
-def _longest(trace: Trace) -> Branch | None:
-    sampled = [b for b in trace.branches if b.trainable and any(b.sampled_mask)]
-    return max(sampled, key=lambda b: sum(b.sampled_mask), default=None)
+def _engine_failures(episode: Episode, endpoint: Endpoint) -> Iterator[str]:
+    """What ended the policy's own model calls without their fault."""
+    for trace in episode.traces:
+        client = trace.agent.config.client
+        if trace.ok or client is None or client.base_url != endpoint.base_url:
+            continue
+        for error in trace.errors:
+            if error.type == "ProviderError" and error.status_code not in REQUEST_FAULTS:
+                yield error.message
+
+
+def _filled(timeout: object, **seconds: float) -> object:
+    """A verifiers time-out config with those of its open fields set."""
+    return timeout.model_copy(update={k: s for k, s in seconds.items() if getattr(timeout, k) is None})

@@ -42,6 +42,8 @@ class RolloutConfig(FrozenConfig):
     """Sampling temperature; the loss uses the same."""
     deadline_s: float = Field(default=120.0, gt=0)
     """Seconds one verdict may take before its rollout is invalid."""
+    episode_s: float = Field(default=1800.0, gt=0)
+    """Seconds a whole episode (several turns, tools, a harness) may take, generation included, before it is invalid."""
     concurrency: int = Field(default=64, ge=1)
     """Groups in flight at once."""
 
@@ -66,7 +68,9 @@ class GroupRunner:
         self._traces = TraceMaker(engine.model)
         self._openings: dict[int, Opening] = {}
         self._slots = asyncio.Semaphore(config.concurrency)
-        self._episodes = EpisodeRunner(catalogue.env, engine, config.sampling)
+        self._episodes = EpisodeRunner(
+            catalogue.env, engine, deadline_s=config.deadline_s, episode_s=config.episode_s
+        )
         low, high = catalogue.config.reward_range
         self._scale = (low, high - low)
 
@@ -85,22 +89,21 @@ class GroupRunner:
             EngineError: the engine cannot serve.
         """
         task, n = self.catalogue.tasks[index], n or self.config.group_size
+        sampling = sampling or self.config.sampling
+        noise = int(np.random.SeedSequence([self.seed, group_id]).generate_state(1)[0])
         started = time.time()
         async with self._slots:
             if needs_harness(self.catalogue.env, task, self.catalogue.config.harness):
-                scored = await self._episodes.run(task, n, sampling or self.config.sampling)
+                scored = await self._episodes.run(task, n, sampling, seed=noise)
             else:
-                scored = await self._run_direct(
-                    index, n=n, group_id=group_id, sampling=sampling or self.config.sampling
-                )
+                scored = await self._run_direct(index, n=n, noise=noise, sampling=sampling)
         return self._group(index, group_id, scored, duration=time.time() - started)
 
     async def _run_direct(
-        self, index: int, *, n: int, group_id: int, sampling: SamplingParams
+        self, index: int, *, n: int, noise: int, sampling: SamplingParams
     ) -> list[Trajectory]:
         task, opening = self.catalogue.tasks[index], self._opening(index)
         started = time.time()
-        noise = int(np.random.SeedSequence([self.seed, group_id]).generate_state(1)[0])
         completions = await self.engine.sample(opening.wire, n=n, seed=noise, params=sampling)
         traces = [self._traces.open(task, opening.typed, c, started=started) for c in completions]
         reasons = await asyncio.gather(*(self._score(task, trace) for trace in traces))

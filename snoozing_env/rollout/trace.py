@@ -19,12 +19,17 @@ from verifiers.v1.envs.single_agent import SingleAgentEnv
 from verifiers.v1.state import state_cls
 from verifiers.v1.trace import AgentInfo, ModelCall, TimeSpan, Trace, TraceTask
 from verifiers.v1.types import AssistantMessage, Response, SystemMessage, TurnTokens, Usage, UserMessage
+from verifiers.v1.utils.decorators import discover_decorated
 
 from snoozing_env.rollout.engines.base import Completion, Message
 
 
 def needs_harness(env: vf.Env, task: vf.Task, harness: str | None) -> str:
-    """Why a task cannot take the direct path; empty when it can."""
+    """Why a task cannot take the direct path; empty when it can.
+
+    Direct is: one prompt, one reply, scored from the trace alone. A harness that only the environment's package
+    exports, as snooze-math does, is no reason: it says how to play where an episode is needed, not that it is.
+    """
     cls = type(task)
     if harness is not None:
         return f"the recipe names harness {harness!r}"
@@ -32,13 +37,17 @@ def needs_harness(env: vf.Env, task: vf.Task, harness: str | None) -> str:
         return f"{type(env).__name__} runs its own episode"
     if task.NEEDS_CONTAINER or cls.setup is not vf.Task.setup or cls.finalize is not vf.Task.finalize:
         return "the task prepares or inspects a runtime"
+    if task.data.image is not None or task.data.skills:
+        return "the task brings an image or skills"
     if task.data.prompt is None:
         return "the user opens the conversation"
-    if _has_tools(env, task):
+    if tools_of(env, task):
         return "the task offers tools"
     hooks = [*task.hooks("reward"), *task.hooks("metric")]
-    if any(_requires(fn, "runtime") for fn in hooks):
+    if any(_requires(fn, "runtime") for fn in (*hooks, *(judge.score for judge in task.plugged_judges()))):
         return "a reward reads the runtime"
+    if discover_decorated(task, "intercept"):
+        return "the task intercepts model calls"
     return "the task has stop conditions" if task.hooks("stop") else ""
 
 
@@ -104,8 +113,9 @@ def _trace_task(task: vf.Task) -> TraceTask[Any]:
     return TraceTask(type=type(task).__name__, data=task.data, key=task.key, hash=task.hash)
 
 
-def _has_tools(env: vf.Env, task: vf.Task) -> bool:
-    return bool(type(task).toolsets(task.config) or type(env.taskset).toolsets(env.taskset.config))
+def tools_of(env: vf.Env, task: vf.Task) -> list[vf.Toolset]:
+    """Tool servers that a rollout of the task would start or share."""
+    return [*type(task).toolsets(task.config), *type(env.taskset).toolsets(env.taskset.config)]
 
 
 def _requires(fn: Any, name: str) -> bool:

@@ -6,6 +6,7 @@ run_recipe ─┬─ arms ─▶ one process per arm, side by side ─▶ report
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -48,6 +49,24 @@ class RunOptions:
     """Name in logs and reports."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What a run starts from, loaded and checked before anything heavy is imported."""
+
+    recipe: Recipe
+    options: RunOptions
+    catalogue: Catalogue
+    held_out: Catalogue
+    policy: str
+    """Checkpoint directory or hub name of the initial weights."""
+    checkpoint: tuple[Path, int] | None
+    """Where to go on from, and its step."""
+
+    @property
+    def first_step(self) -> int:
+        return self.checkpoint[1] if self.checkpoint else 0
+
+
 def train(recipe: Recipe, options: RunOptions, *, console: Console | None = None) -> Path:
     """Train one arm and write its report; returns the report's path.
 
@@ -55,28 +74,31 @@ def train(recipe: Recipe, options: RunOptions, *, console: Console | None = None
         SnoozingError: with what came, what was wanted and what to do.
     """
     console = console or Console()
-    checkpoint = _prepare_directory(recipe, options)
-    held_out, catalogue = load_held_out(recipe), load_catalogue(recipe.environment)
-    check_held_out(catalogue, held_out)
-    policy = policy_path(recipe, console)
+    prepared = _prepare(recipe, options, console)
     _quiet_libraries(recipe.train.threads)
-    with ExitStack() as stack:
-        log = stack.enter_context(RunLog(recipe.directory / FILE_NAME))
-        step = checkpoint[1] if checkpoint else 0
-        log.truncate_after(step)
-        log.append(_run_record(recipe, options, catalogue))
-        progress = TrainProgress(
-            recipe.train.steps,
-            title=recipe.name + (f"/{options.arm}" if options.arm else ""),
-            first_step=step,
-            console=console,
-        )
-        started = time.monotonic()
-        reason = _train(
-            recipe, options, catalogue, held_out, policy, checkpoint, log, progress, stack, console
-        )
+    title = recipe.name + (f"/{options.arm}" if options.arm else "")
+    progress = TrainProgress(recipe.train.steps, title=title, first_step=prepared.first_step, console=console)
+    started = time.monotonic()
+    with RunLog(recipe.directory / FILE_NAME) as log, ExitStack() as stack:
+        log.truncate_after(prepared.first_step)
+        log.append(_run_record(prepared))
+        reason = _train(prepared, log, progress, stack)
         log.append(EndRecord(reason=reason, seconds=time.monotonic() - started))
     return write_report([recipe.directory], recipe.directory / REPORT)
+
+
+def _prepare(recipe: Recipe, options: RunOptions, console: Console) -> Prepared:
+    checkpoint = _checkpoint_to_resume(recipe, options)
+    held_out, catalogue = load_held_out(recipe), load_catalogue(recipe.environment)
+    check_held_out(catalogue, held_out)
+    return Prepared(
+        recipe=recipe,
+        options=options,
+        catalogue=catalogue,
+        held_out=held_out,
+        policy=policy_path(recipe, console),
+        checkpoint=checkpoint,
+    )
 
 
 def load_held_out(recipe: Recipe) -> Catalogue:
@@ -103,51 +125,48 @@ def policy_path(recipe: Recipe, console: Console) -> str:
     return str(build_lab_policy(policy.lab, pairs, console=console))
 
 
-def _train(
-    recipe: Recipe,
-    options: RunOptions,
-    catalogue: Catalogue,
-    held_out: Catalogue,
-    policy: str,
-    checkpoint: tuple[Path, int] | None,
-    log: RunLog,
-    progress: TrainProgress,
-    stack: ExitStack,
-    console: Console,
-) -> str:
+def _train(prepared: Prepared, log: RunLog, progress: TrainProgress, stack: ExitStack) -> str:
     """Build engine, session and trainer, and drive them; returns why the run ended."""
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 
     from snoozing_env.train.assemble import LossReporter, build_engine, build_trainer
     from snoozing_env.train.session import Session
 
+    recipe, policy = prepared.recipe, prepared.policy
     set_seed(recipe.seed)
     tokenizer = AutoTokenizer.from_pretrained(policy, padding_side="left")
     model = AutoModelForCausalLM.from_pretrained(policy, dtype="float32")
-    engine, transfer = build_engine(recipe, policy, model, tokenizer, stack, say=console.print)
+    engine, transfer = build_engine(recipe, policy, model, tokenizer, stack, say=progress.say)
     session = Session(
-        recipe, train=catalogue, held_out=held_out, engine=engine, transfer=transfer, log=log,
-        progress=progress, merge_state=options.merge_state,
-    )  # fmt: skip
+        recipe,
+        train=prepared.catalogue,
+        held_out=prepared.held_out,
+        engine=engine,
+        transfer=transfer,
+        log=log,
+        progress=progress,
+        merge_state=prepared.options.merge_state,
+    )
     stack.callback(session.close)
     session.open()
     reporter = LossReporter(session)
     trainer = build_trainer(recipe, model, tokenizer, session, reporter)
-    reason = "all steps done"
+    reason = ""
     with progress, _stop_on_signal(reporter):
         try:
-            trainer.train(resume_from_checkpoint=str(checkpoint[0]) if checkpoint else None)
+            trainer.train(resume_from_checkpoint=str(prepared.checkpoint[0]) if prepared.checkpoint else None)
         except SaturationError as error:
             reason = f"saturated: {error}"
-        if trainer.state.global_step < recipe.train.steps and reason == "all steps done":
-            return f"stopped at step {trainer.state.global_step}; pass --resume to go on"
-        session.finish(trainer.state.global_step, model)
+        step = trainer.state.global_step
+        if step < recipe.train.steps and not reason:
+            return f"stopped at step {step}; pass --resume to go on"
+        session.finish(step, model)
     trainer.save_model(str(recipe.directory / "final"))
     tokenizer.save_pretrained(str(recipe.directory / "final"))
-    return reason
+    return reason or "all steps done"
 
 
-def _prepare_directory(recipe: Recipe, options: RunOptions) -> tuple[Path, int] | None:
+def _checkpoint_to_resume(recipe: Recipe, options: RunOptions) -> tuple[Path, int] | None:
     """The checkpoint to go on from, or None for a fresh start in an empty directory."""
     from snoozing_env.train.checkpoints import last_whole_checkpoint
 
@@ -165,15 +184,16 @@ def _prepare_directory(recipe: Recipe, options: RunOptions) -> tuple[Path, int] 
     return None
 
 
-def _run_record(recipe: Recipe, options: RunOptions, catalogue: Catalogue) -> RunRecord:
+def _run_record(prepared: Prepared) -> RunRecord:
+    recipe = prepared.recipe
     return RunRecord(
         name=recipe.name,
-        arm=options.arm or recipe.scheduler.snooze.mode,
+        arm=prepared.options.arm or recipe.scheduler.snooze.mode,
         seed=recipe.seed,
         recipe=recipe.model_dump(mode="json"),
         versions=dict(_versions()),
-        n_tasks=len(catalogue),
-        datasets=tuple(sorted({info.dataset for info in catalogue.infos})),
+        n_tasks=len(prepared.catalogue),
+        datasets=tuple(sorted({info.dataset for info in prepared.catalogue.infos})),
     )
 
 
@@ -193,6 +213,8 @@ def _quiet_libraries(threads: int) -> None:
 
     torch.set_num_threads(threads)
     transformers.utils.logging.set_verbosity_error()
+    # A row that carries nothing has no reward on purpose; TRL warns about each batch that holds one.
+    logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
     transformers.utils.logging.disable_progress_bar()
 
 

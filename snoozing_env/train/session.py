@@ -180,6 +180,8 @@ class Session:
             grad_norm=losses.get("grad_norm"),
             clip_fraction=losses.get("clip_ratio/region_mean"),
             entropy=losses.get("entropy"),
+            ratio_mean=losses.get("ratio/mean"),
+            logprob_gap=losses.get("ratio/logprob_gap"),
             rungs=batch.rungs,
             seconds_rollout=batch.seconds,
             seconds_train=time.perf_counter() - pending.started_training,

@@ -1,9 +1,10 @@
-"""TRL's GRPO trainer fed by our rollout loop, through `rollout_func` and four small overrides.
+"""TRL's GRPO trainer fed by our rollout loop, through `rollout_func` and a few small overrides.
 
     TRL step ─▶ _prepare_inputs ─▶ rollout_func ─▶ Feed.next_batch(step) ─▶ exactly B·G rows
                                         │ sync weights, evaluate, collect informative groups
     _generate_and_score_completions:  old log-probs := behaviour log-probs   (stale groups are corrected)
                                       advantages    := scaled for rows that carry nothing
+    _compute_loss: measures how far the trainer is from the behaviour policy (TRL reports it only for its own vLLM)
     _save_checkpoint / _load_optimizer_and_scheduler: the feed's state travels with the weights
     training_step: torch's generator is seeded by the step's number
 
@@ -128,6 +129,23 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         output["old_per_token_logps"] = output["sampling_per_token_logps"]
         output["advantages"] = output["advantages"] * self._row_scale
         return output
+
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        result = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        self._latest_logps = result[0].detach()
+        return result
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        loss = super()._compute_loss(model, inputs)
+        mask = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
+        if mask.any():
+            log_ratio = (self._latest_logps - inputs["old_per_token_logps"])[mask]
+            self._log_step_metric("ratio/mean", log_ratio.exp().mean().item())
+            self._log_step_metric("ratio/logprob_gap", log_ratio.abs().max().item())
+        return loss
+
+    def _log_step_metric(self, name: str, value: float) -> None:
+        self._metrics["train" if self.model.training else "eval"][name].append(value)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)

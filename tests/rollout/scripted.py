@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.engines.base import Completion, Message, SamplingParams
+from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, SamplingParams
 
 Script = Callable[[str, int], str]
 
@@ -11,9 +11,7 @@ Script = Callable[[str, int], str]
 class ScriptedEngine:
     """An instant engine: the reply to a prompt's k-th rollout is a function of both."""
 
-    tokenizer = ""
     model = "scripted"
-    base_url = None
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -25,6 +23,9 @@ class ScriptedEngine:
         self.version = version
 
     async def start(self) -> None: ...
+
+    async def endpoint(self) -> Endpoint:
+        raise EngineError("the scripted engine has no address")
 
     async def close(self) -> None: ...
 

@@ -74,7 +74,10 @@ def test_unknown_keys_in_a_file_are_refused_with_the_nearest(
             ["train", "@", "demo.toml", "--rollout.group-size", "1"],
             "single rollout is its own baseline, so every advantage is zero; use at least 2",
         ),
-        (["train", "@", "demo.toml", "--rollout.grup-size", "4"], "unknown key 'rollout.grup_size'. Did you mean 'group_size'?"),
+        (
+            ["train", "@", "demo.toml", "--rollout.grup-size", "4"],
+            "unknown key 'rollout.grup_size'. Did you mean 'group_size'?",
+        ),
         (["train", "@", "dmo.toml"], "no recipe file 'dmo.toml'. Did you mean 'demo.toml'?"),
         (
             ["train", "@", "demo.toml", "--environment.id", "snooze-mth", "--dry-run"],

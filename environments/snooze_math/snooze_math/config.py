@@ -35,8 +35,9 @@ class MathConfig(vf.TasksetConfig):
     """Problems per source, drawn by `seed`; None = all (arithmetic: 400 to train on, 100 held out)."""
     levels: list[int] = Field(default_factory=list)
     """Only these levels (arithmetic 1-8, MATH 1-5); [] = all."""
-    style: Literal["instruct", "bare"] = "instruct"
-    """`instruct` asks for brief reasoning and a box; `bare` is "23+45=" answered by the bare number, for tiny policies."""
+    style: Literal["instruct", "few_shot", "bare"] = "instruct"
+    """`instruct` asks for brief reasoning and a box; `few_shot` shows two worked word problems first, for models too
+    small to follow instructions; `bare` is "23+45=" answered by the bare number, for tiny policies."""
     seed: int = 0
     """Draws the sample; a larger size of the same seed is not promised to contain a smaller one."""
     snooze_factor: float | None = None

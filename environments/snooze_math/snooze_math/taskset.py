@@ -14,6 +14,11 @@ from snooze_math.grading.grade import grade_async
 from snooze_math.rows import Row, arithmetic_rows, source_rows
 
 SYSTEM_PROMPT = "Solve the problem. Reason briefly, then give the final answer in \\boxed{}."
+EXAMPLES = (
+    ("There are 20 birds on a tree. 8 of them fly away. How many birds are left?", "20 - 8 = 12. The answer is 12."),
+    ("A box holds 6 pens. How many pens are in 5 boxes?", "5 * 6 = 30. The answer is 30."),
+)
+"""Worked problems of the `few_shot` style; written for it, in no data set."""
 
 
 class GraderError(RuntimeError):
@@ -30,7 +35,7 @@ class MathData(SnoozeTaskData):
     level: int | None = None
     """Difficulty level in the source's own scale, None = it has none."""
     style: str = "instruct"
-    """How the prompt asks: "instruct" or "bare"."""
+    """How the prompt asks: "instruct", "few_shot" or "bare"."""
 
 
 class MathTask(SnoozeTask[MathData, vf.TaskConfig]):
@@ -60,7 +65,8 @@ class MathTask(SnoozeTask[MathData, vf.TaskConfig]):
         return await grade_async(self.data.answer, reply)
 
     def gold_reply(self) -> str:
-        return self.data.answer if self.data.style == "bare" else f"\\boxed{{{self.data.answer}}}"
+        wrap = {"instruct": "\\boxed{{{}}}", "few_shot": "The answer is {}.", "bare": "{}"}
+        return wrap[self.data.style].format(self.data.answer)
 
 
 class MathTaskset(vf.Taskset[MathTask, MathConfig]):
@@ -88,16 +94,25 @@ class MathTaskset(vf.Taskset[MathTask, MathConfig]):
         )
 
     def _data(self, source: str, row: Row) -> MathData:
-        bare = self.config.style == "bare"
+        style = self.config.style
         return MathData(
-            prompt=(row.bare or row.question) if bare else row.question,
-            system_prompt=None if bare else SYSTEM_PROMPT,
+            prompt=_prompt(row, style),
+            system_prompt=SYSTEM_PROMPT if style == "instruct" else None,
             answer=row.answer,
             dataset=source,
             domain=row.domain,
             level=row.level,
-            style=self.config.style,
+            style=style,
             difficulty_prior=row.prior,
             snooze_factor=self.config.snooze_factors.get(row.domain, self.config.snooze_factor),
             cluster=row.cluster,
         )
+
+
+def _prompt(row: Row, style: str) -> str:
+    if style == "bare":
+        return row.bare or row.question
+    if style == "few_shot":
+        shown = "".join(f"Question: {question}\nAnswer: {answer}\n\n" for question, answer in EXAMPLES)
+        return f"{shown}Question: {row.question}\nAnswer:"
+    return row.question

@@ -9,8 +9,8 @@ sampler used (after temperature), and says which weights it used. It knows nothi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from snoozing_env.types import FinishReason
@@ -46,22 +46,31 @@ class Completion:
     """Weight version at the last token."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """How a client that renders prompts itself reaches an engine: `/v1/models`, `/inference/v1/generate` and
+    `/v1/chat/completions` as vLLM speaks them."""
+
+    base_url: str
+    """Root of the OpenAI-compatible API, "/v1" included."""
+    tokenizer: str
+    """Directory or hub name that `AutoTokenizer` loads the policy's tokenizer and chat template from."""
+    api_key_var: str = ""
+    """Environment variable that holds the API key; empty = none is asked for."""
+    tool_parser: str = ""
+    """How the policy writes a tool call, by its name in `renderers.parsers`; empty = it calls no tools."""
+    chat_template_kwargs: Mapping[str, object] = field(default_factory=dict)
+    """Extra variables of the chat template."""
+    reseeds: bool = False
+    """Whether each prompt draws its own noise from one seed, so that a seed may serve every turn of an episode."""
+
+
 class Engine(Protocol):
     """A source of completions. Raises `EngineError` when it cannot serve; never returns a made-up completion."""
 
     @property
     def model(self) -> str:
         """Name the engine serves the policy under."""
-        ...
-
-    @property
-    def tokenizer(self) -> str:
-        """Path or name of the policy's tokenizer, for clients that render prompts themselves."""
-        ...
-
-    @property
-    def base_url(self) -> str | None:
-        """OpenAI-compatible root (".../v1") for harnesses that need HTTP; None when there is none."""
         ...
 
     @property
@@ -81,6 +90,13 @@ class Engine(Protocol):
         self, messages: Sequence[Message], *, n: int, seed: int, params: SamplingParams
     ) -> list[Completion]:
         """n completions of one prompt; the same seed, weights and prompt give the same tokens where the engine can."""
+        ...
+
+    async def endpoint(self) -> Endpoint:
+        """Where a harness reaches the engine over HTTP, from the running event loop until `close`.
+
+        Raises `EngineError` for an engine that cannot be reached so.
+        """
         ...
 
     async def close(self) -> None: ...

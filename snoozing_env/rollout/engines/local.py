@@ -9,12 +9,15 @@
 `EngineError`. The worker thread keeps deadlines and progress alive while a batch runs. The weights are
 shared, not copied, so an optimizer step must not run while a `sample` is pending.
 
+A harness reaches the same queue over HTTP (local_http.py); `endpoint` starts that server with its first call.
+
 The forward itself is in decode.py, which is imported with the first batch: it needs torch, this module does not.
 """
 
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,10 +27,12 @@ from pydantic import ConfigDict, Field
 from pydantic_config import BaseConfig
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.engines.base import Completion, Message, SamplingParams
+from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, SamplingParams
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from snoozing_env.rollout.engines.local_http import LocalServer
 
 QUIET_TICKS = 4
 """Event-loop rounds without a new request before a batch starts: callers that begin together take a few
@@ -42,6 +47,8 @@ class LocalEngineConfig(BaseConfig):
     kind: Literal["local"] = "local"
     max_batch: int = Field(default=512, ge=1)
     """Sequences in one forward; one request of more than this runs alone."""
+    tool_parser: str = ""
+    """How the policy writes a tool call, e.g. qwen3; needed by environments that offer tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +82,12 @@ class LocalEngine:
         self._waiting: list[Request] = []
         self._flusher: asyncio.Task[None] | None = None
         self._worker: ThreadPoolExecutor | None = None
+        self._server: LocalServer | None = None
+        self._files: tempfile.TemporaryDirectory[str] | None = None
 
     @property
     def model(self) -> str:
         return self._name
-
-    @property
-    def base_url(self) -> str | None:
-        return None
 
     @property
     def version(self) -> int:
@@ -100,7 +105,31 @@ class LocalEngine:
         if self._worker is None:
             self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-engine")
 
+    async def endpoint(self) -> Endpoint:
+        """A loopback address over this engine, in the running event loop; the first call opens it, `close` shuts it."""
+        from snoozing_env.rollout.engines.local_http import LocalServer
+
+        if self._worker is None:
+            raise self._not_running()
+        if self._server is None or self._files is None:
+            # Saved, not looked up by name: the object may have been built or changed in memory.
+            self._files = tempfile.TemporaryDirectory(prefix="snooze-tokenizer-")
+            self.tokenizer.save_pretrained(self._files.name)
+            self._server = LocalServer(self)
+            await self._server.start()
+        return Endpoint(
+            base_url=self._server.base_url,
+            tokenizer=self._files.name,
+            tool_parser=self.config.tool_parser,
+            reseeds=True,
+        )
+
     async def close(self) -> None:
+        server, files, self._server, self._files = self._server, self._files, None, None
+        if server is not None:
+            await server.close()
+        if files is not None:
+            files.cleanup()
         if self._flusher is not None and not self._flusher.done():
             self._flusher.cancel()
             await asyncio.wait([self._flusher])
@@ -118,38 +147,51 @@ class LocalEngine:
         At temperature 0 the log-probs are those at temperature 1. A completion that reaches the end of the
         context finishes with "length". Raises `EngineError` for a prompt that leaves no room, before it waits.
         """
+        return await self.sample_ids(self.render(messages), n=n, seed=seed, params=params)
+
+    async def sample_ids(
+        self, prompt_ids: Sequence[int], *, n: int, seed: int, params: SamplingParams
+    ) -> list[Completion]:
+        """`sample` for a prompt that is already token ids."""
         if self._worker is None:
-            raise EngineError(f"the local engine {self._name!r} is not running; await start() first")
-        prompt_ids = self._render(messages)
+            raise self._not_running()
+        if n < 1 or params.max_tokens < 1 or params.temperature < 0:
+            raise EngineError(f"cannot sample n={n} completions with {params}; n and max_tokens start at 1")
         request = Request(
-            prompt_ids=prompt_ids,
+            prompt_ids=tuple(prompt_ids),
             n=n,
             seed=seed,
             max_tokens=min(params.max_tokens, self._room(prompt_ids)),
             temperature=params.temperature,
             reply=asyncio.get_running_loop().create_future(),
         )
-        if n < 1 or params.max_tokens < 1 or params.temperature < 0:
-            raise EngineError(f"cannot sample n={n} completions with {params}; n and max_tokens start at 1")
         self._waiting.append(request)
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush())
         return await request.reply
 
-    def _render(self, messages: Sequence[Message]) -> tuple[int, ...]:
+    def render(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Token ids of a chat prompt, the generation prompt included."""
         rendered = self.tokenizer.apply_chat_template(
             list(messages), add_generation_prompt=True, tokenize=True, return_dict=True
         )
         return tuple(rendered["input_ids"])
 
-    def _room(self, prompt_ids: tuple[int, ...]) -> int:
-        context = int(self.policy.config.max_position_embeddings)
-        if len(prompt_ids) >= context:
+    @property
+    def context(self) -> int:
+        """Tokens of prompt and completion together that the model can see."""
+        return int(self.policy.config.max_position_embeddings)
+
+    def _room(self, prompt_ids: Sequence[int]) -> int:
+        if len(prompt_ids) >= self.context:
             raise EngineError(
-                f"the prompt has {len(prompt_ids)} tokens, the context of {self._name!r} is {context} and a "
+                f"the prompt has {len(prompt_ids)} tokens, the context of {self._name!r} is {self.context} and a "
                 "completion needs at least one; shorten the prompt or use a model with a longer context"
             )
-        return context - len(prompt_ids)
+        return self.context - len(prompt_ids)
+
+    def _not_running(self) -> EngineError:
+        return EngineError(f"the local engine {self._name!r} is not running; await start() first")
 
     async def _flush(self) -> None:
         """Run batches until nothing waits. A failed batch fails its own requests only."""
@@ -195,7 +237,7 @@ class LocalEngine:
         """All completions of a batch, in its order; runs in the worker thread."""
         from snoozing_env.rollout.engines.decode import decode
 
-        version, ends = self._version, self._end_ids
+        version, ends = self._version, self.end_ids
         tokens_R, logprobs_R = decode(self.policy, batch, ends)
         texts = self.tokenizer.batch_decode(tokens_R, skip_special_tokens=True)
         rows = iter(zip(tokens_R, logprobs_R, texts, strict=True))
@@ -217,7 +259,8 @@ class LocalEngine:
         ]
 
     @property
-    def _end_ids(self) -> frozenset[int]:
+    def end_ids(self) -> frozenset[int]:
+        """Tokens that end a completion."""
         told = self.policy.generation_config.eos_token_id
         ids = told if isinstance(told, list) else [told]
         return frozenset(i for i in (*ids, self.tokenizer.eos_token_id) if i is not None)

@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field
 from pydantic_config import BaseConfig
 
 from snoozing_env.errors import EngineError, did_you_mean
-from snoozing_env.rollout.engines.base import Completion, Message, SamplingParams
+from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, SamplingParams
 from snoozing_env.rollout.engines.vllm_wire import error_text, read_completion, read_json, retry_after
 
 RETRIED_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
@@ -38,6 +38,10 @@ class VllmEngineConfig(BaseConfig):
     """Root of the OpenAI-compatible API; "/v1" is added when absent."""
     model: str = "policy"
     """Name the server serves the policy under (--served-model-name)."""
+    tokenizer: str = ""
+    """Tokenizer for harnesses, which render prompts here; empty = the checkpoint that the server says it loaded."""
+    tool_parser: str = ""
+    """How the policy writes a tool call, e.g. qwen3; needed by environments that offer tools."""
     timeout_s: float = Field(600.0, gt=0)
     """Seconds for one request, generation included."""
     wait_s: float = Field(30.0, ge=0)
@@ -69,6 +73,7 @@ class VllmEngine:
         self._session: aiohttp.ClientSession | None = None
         self._retired: list[aiohttp.ClientSession] = []
         self._version = 0
+        self._checkpoint = ""
         self._jitter = random.Random(0)
 
     @property
@@ -97,6 +102,22 @@ class VllmEngine:
         except BaseException:
             await self.close()
             raise
+
+    async def endpoint(self) -> Endpoint:
+        """The server's own address. Its noise for one seed is the same in every turn, so episodes send no seed."""
+        tokenizer = self.config.tokenizer or self._checkpoint
+        if not tokenizer:
+            raise EngineError(
+                f"{self._root} names no checkpoint, so a harness cannot render prompts; set engine.tokenizer to the "
+                "policy's directory or hub name"
+            )
+        return Endpoint(
+            base_url=self.base_url,
+            tokenizer=tokenizer,
+            api_key_var=self.config.api_key_var,
+            tool_parser=self.config.tool_parser,
+            chat_template_kwargs=self.config.chat_template_kwargs,
+        )
 
     async def close(self) -> None:
         sessions, self._session, self._retired = [self._session, *self._retired], None, []
@@ -221,12 +242,14 @@ class VllmEngine:
                 raise EngineError(
                     f"{self._root}/v1/models answered HTTP {response.status}: {error_text(raw)}"
                 )
-        served = [str(entry.get("id")) for entry in read_json(raw, self._root).get("data", [])]
+        cards = {str(card.get("id")): card for card in read_json(raw, self._root).get("data", [])}
+        served = list(cards)
         if self.config.model not in served:
             raise EngineError(
                 f"{self._root} serves {', '.join(map(repr, served)) or 'nothing'}, not {self.config.model!r}; "
                 f"set engine.model.{did_you_mean(self.config.model, served)}"
             )
+        self._checkpoint = str(cards[self.config.model].get("root") or "")
 
     async def _check_logprobs(self) -> None:
         """Ask for the likeliest first token at two temperatures: processed log-probs differ, raw ones do not."""
