@@ -326,3 +326,44 @@ def test_a_task_costs_at_most_64_bytes_of_state(kind: str) -> None:
     scheduler, selector = build(1000, **config)
     assert sum(c.nbytes for c in scheduler.snapshot().columns.values()) / 1000 <= 64
     assert isinstance(selector, RankingSelector) or kind in ("lze", "staged")
+
+
+@pytest.mark.parametrize(
+    "kind", ["band", "lze", "progress", "thompson", "learnability", "prioritized", "staged"]
+)
+def test_the_next_ten_thousand_draws_after_a_save_are_the_same(kind: str) -> None:
+    infos = [TaskInfo(key=str(i), dataset="ab"[i % 2], difficulty_prior=i % 10 / 10) for i in range(700)]
+    scheduler, _ = build(infos, kind=kind, mixture={"weights": {"a": 2, "b": 1}})
+
+    def go_on(one: Curriculum, rounds: int, start: int) -> list[list[int]]:
+        draws = []
+        for version in range(start, start + rounds):
+            drawn = one.draw(50).tolist()
+            draws.append(drawn)
+            one.observe_many([outcome(t, (t * 7 + version) % 6 % 5, version=version) for t in drawn])
+        return draws
+
+    go_on(scheduler, 40, 0)
+    twin = build_scheduler({"kind": kind, "mixture": {"weights": {"a": 2, "b": 1}}}, infos, 99)
+    twin.restore(scheduler.snapshot())
+    assert go_on(scheduler, 200, 40) == go_on(twin, 200, 40)
+
+
+@pytest.mark.parametrize(
+    "kind", ["uniform", "band", "lze", "progress", "thompson", "learnability", "prioritized", "staged"]
+)
+@pytest.mark.parametrize("solved", [0, 4])
+@pytest.mark.parametrize("mode", ["deterministic", "permanent"])
+def test_a_pool_that_is_all_solved_or_all_impossible_still_gives_full_draws(
+    kind: str, solved: int, mode: str
+) -> None:
+    scheduler = build_scheduler(
+        {"kind": kind, "snooze": {"mode": mode, "too_hard": True}},
+        [TaskInfo(key=str(i)) for i in range(30)],
+        0,
+    )
+    for version in range(60):
+        drawn = scheduler.draw(10).tolist()
+        assert len(drawn) == 10
+        scheduler.observe_many([outcome(t, solved, version=version) for t in drawn])
+    assert scheduler.metrics()["observed_groups"] == 600
