@@ -96,14 +96,11 @@ class Mixture:
         return dict(zip(self.names, share_D.tolist(), strict=True))
 
     def missing(self, n: int, wanted: Mapping[str, int], *, drawn_D: Ints, open_D: Ints) -> Ints:
-        """[D] n groups in proportion to what each dataset still lacks in a batch; others are not touched while the
-        lacking ones can give."""
+        """[D] n groups in proportion to what each dataset still lacks in a batch; only datasets that lack are open."""
         lack_D = np.array([float(wanted.get(name, 0)) for name in self.names])
         if not lack_D.any():
             return np.zeros(len(self.names), np.int64)
-        lacking_D = np.where(lack_D > 0, open_D, 0)
-        left = n - int(drawn_D.sum())
-        return fill(left, lack_D * n / lack_D.sum() - drawn_D, lacking_D)
+        return fill(n - int(drawn_D.sum()), lack_D * n / lack_D.sum() - drawn_D, open_D)
 
     def state(self) -> dict[str, Any]:
         """What each dataset is owed, by name."""
