@@ -97,6 +97,8 @@ class Selection:
         mixture: Mixture | None = None,
     ) -> None:
         self.mixture = mixture
+        self._offered_D = clock.size_D / clock.size_D.sum()
+        """Share of the running draw that each dataset is offered."""
         self._queue, self._snooze, self._clock, self.selector = queue, snooze, clock, selector
         self._epsilon = epsilon
         self._credit = 0.0
@@ -166,9 +168,11 @@ class Selection:
         total = n + len(drawn)
         if missing is None:
             awake_D = self._clock.count(np.flatnonzero(awake_N))
+            self._offered_D = mixture.shares(awake_D)
             plan_D = mixture.plan(total, drawn_D=drawn_D, open_D=open_D, awake_D=awake_D)
         else:
             plan_D = mixture.missing(total, missing, drawn_D=drawn_D, open_D=open_D)
+            self._offered_D = (drawn_D + plan_D) / max(int((drawn_D + plan_D).sum()), 1)
         chosen = [
             self.selector.choose(int(plan_D[d]), open_N & (self._clock.dataset_N == d))
             for d in np.flatnonzero(plan_D)
@@ -198,7 +202,7 @@ class Selection:
         return self._clock.position
 
     def drew(self, task_B: Ints) -> None:
-        self._clock.advance(task_B)
+        self._clock.advance(len(task_B) if self.mixture is None else len(task_B) * self._offered_D)
         self.selector.drew(task_B)
 
     def wait(self, task_B: Ints) -> None:

@@ -99,26 +99,37 @@ def test_an_estimate_returns_to_its_prior_by_half_lives_of_policy_versions(estim
         assert now - 0.3 == pytest.approx((then - 0.3) / 4, rel=1e-5)
 
 
-def test_passes_without_a_walk_are_draws_over_dataset_size_per_dataset() -> None:
+def test_passes_without_a_walk_are_offered_draws_over_dataset_size() -> None:
     tasks = [TaskInfo(key=str(i), dataset="small" if i < 4 else "large") for i in range(20)]
-    clock = DatasetClock(tasks)
-    clock.advance(np.array([0, 1, 2, 4, 5]))
-    assert clock.now(np.array([0, 4])).tolist() == [0, 0]
-    clock.advance(np.array([3, 3, 3, 3, 3, 6]))
-    assert clock.now(np.array([0, 4])).tolist() == [2, 0]
-    assert clock.position == pytest.approx((8 + 3) / 20)
+    shared, split = DatasetClock(tasks), DatasetClock(tasks)
+    for _ in range(59):
+        shared.advance(1)
+    assert shared.now(np.array([0, 4])).tolist() == [2, 2]
+    shared.advance(1)
+    assert shared.now(np.array([0, 4])).tolist() == [3, 3], "60 draws over 20 tasks, without rounding"
+    assert shared.now_N() == 3
+    split.advance(np.array([9.0, 3.0]))
+    assert split.now(np.array([0, 4])).tolist() == [2, 0]
+    assert split.position == pytest.approx(12 / 20)
+    other = DatasetClock([*tasks[:10], TaskInfo(key="new", dataset="new")])
+    other.restore(split.state())
+    assert other.now(np.array([0, 4, 10])).tolist() == [2, 0, 2]
 
 
-def test_a_busy_dataset_does_not_wake_the_sleepers_of_an_idle_one() -> None:
-    tasks = [TaskInfo(key=f"a{i}", dataset="a", difficulty_prior=0.9) for i in range(3)]
-    tasks += [TaskInfo(key=f"b{i}", dataset="b") for i in range(30)]
-    scheduler, _ = build(tasks, kind="band", epsilon=1e-6, snooze={"skip_passes": 1})
-    for task in scheduler.draw(33).tolist():
-        scheduler.observe(outcome(task, 4 if task < 3 else 2))
-    for _ in range(40):
-        drawn = scheduler.draw(10).tolist()
-        assert min(drawn) >= 3, "no draw came from dataset a, so none of its passes went by"
-        scheduler.observe_many([outcome(t, 2) for t in drawn])
+@pytest.mark.parametrize("mixture", [None, {}, {"weights": {"a": 1, "b": 3}}])
+@pytest.mark.parametrize("kind", ["uniform", "band", "lze"])
+def test_a_dataset_that_sleeps_as_a_whole_comes_back_after_its_passes(
+    kind: str, mixture: dict[str, Any] | None
+) -> None:
+    tasks = [TaskInfo(key=f"{d}{i}", dataset=d) for d in "ab" for i in range(20)]
+    scheduler = build_scheduler({"kind": kind, "mixture": mixture, "snooze": {"skip_passes": 2}}, tasks, 0)
+    scheduler.observe_many([outcome(t, 4 if t < 20 else 2) for t in scheduler.draw(40).tolist()])
+    passes = [scheduler.metrics()["asleep_share"]]
+    for _ in range(60):  # dataset a is offered a quarter of 5: a pass of 20 takes it 16 draws
+        scheduler.observe_many([outcome(t, 2) for t in scheduler.draw(5).tolist()])
+        passes.append(scheduler.metrics()["asleep_share"])
+    assert passes[:8] == [0.5] * 8, "asleep for a pass at the least, whatever the share of the draws"
+    assert passes[-1] == 0.0
 
 
 # -- thompson, learnability, prioritized --------------------------------------------------------------------
