@@ -12,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint types layers unit setup-vllm test-vllm smollm2 bench-light clean
+.PHONY: help setup demo test lint types layers unit setup-vllm test-vllm smollm2 bench-light bench-schedulers clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ smollm2: setup-vllm  ## SmolLM2-135M on MAWPS and SVAMP through vLLM; needs the 
 
 bench-light: setup  ## every figure of the first milestone; QUICK=1 for a reduced set
 	$(BIN)/python -m tests.bench.light
+
+bench-schedulers: setup  ## schedulers without a model: the chapter's simulation, speed up to 10^6 tasks; QUICK=1 for less
+	$(BIN)/python -m tests.bench.bench_schedulers
 
 clean:
 	rm -rf $(VENV) .venv-vllm runs .pytest_cache .ruff_cache .hypothesis

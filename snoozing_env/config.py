@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_config import BaseConfig  # pyright: ignore[reportMissingTypeStubs]
 
 from snoozing_env.errors import ConfigError, did_you_mean
@@ -22,6 +22,19 @@ class FrozenConfig(BaseConfig):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, validate_default=True
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_kinds(cls, data: Any) -> Any:
+        """A table of several kinds that names none means the default's: `[scheduler.snooze]` alone is uniform."""
+        if not isinstance(data, Mapping):
+            return data
+        filled = dict(typing.cast("Mapping[str, Any]", data))
+        for name, field in cls.model_fields.items():
+            given, kind = filled.get(name), getattr(field.default, "kind", None)
+            if isinstance(given, Mapping) and kind is not None and "kind" not in given:
+                filled[name] = {"kind": kind, **given}
+        return filled
 
 
 def parse_config(cls: type[ConfigT], data: Mapping[str, Any] | ConfigT, *, where: str = "config") -> ConfigT:
@@ -41,7 +54,7 @@ def parse_config(cls: type[ConfigT], data: Mapping[str, Any] | ConfigT, *, where
 def explain(cls: type[BaseModel], error: ValidationError, *, where: str = "config") -> Iterator[str]:
     """Each problem of a validation error as a sentence with the dotted key."""
     for problem in error.errors():
-        loc = tuple(str(part) for part in problem["loc"])
+        loc = tuple(_without_tags(cls, [str(part) for part in problem["loc"]]))
         key = ".".join(loc) or "the whole"
         if problem["type"] == "extra_forbidden":
             known = sorted(_fields_at(cls, loc[:-1]))
@@ -54,18 +67,33 @@ def explain(cls: type[BaseModel], error: ValidationError, *, where: str = "confi
             yield f"{where}: {key!r}: {message} (got {problem['input']!r})"
 
 
-def _fields_at(cls: type[BaseModel], path: tuple[str, ...]) -> set[str]:
-    """Field names of the model(s) that sit at a dotted path; a union's tag in the path is skipped."""
+def _fields_at(cls: type[BaseModel], path: Sequence[str]) -> set[str]:
+    """Field names of the model(s) that sit at a dotted path."""
     models = [cls]
     for part in path:
-        inner = [
-            m
-            for model in models
-            if part in model.model_fields
-            for m in _models_in(model.model_fields[part].annotation)
-        ]
-        models = inner or models
+        models = _descend(models, part) or models
     return {name for model in models for name in model.model_fields}
+
+
+def _without_tags(cls: type[BaseModel], path: Sequence[str]) -> Iterator[str]:
+    """The path as a recipe spells it: pydantic puts the kind it tried between a union's name and its key."""
+    models = [cls]
+    for part in path:
+        tagged = [m for m in models if "kind" in m.model_fields and m.model_fields["kind"].default == part]
+        if len(models) > 1 and tagged:
+            models = tagged
+        else:
+            yield part
+            models = _descend(models, part)
+
+
+def _descend(models: Sequence[type[BaseModel]], part: str) -> list[type[BaseModel]]:
+    return [
+        inner
+        for model in models
+        if part in model.model_fields
+        for inner in _models_in(model.model_fields[part].annotation)
+    ]
 
 
 def _models_in(annotation: object) -> list[type[BaseModel]]:

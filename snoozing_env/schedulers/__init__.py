@@ -1,25 +1,48 @@
-"""Schedulers: which task next. Adding one is one new file and one line in KINDS."""
+"""Schedulers: which task next. A new one is one file (options, config, selector) and one line in `SchedulerConfig`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, get_args
 
-from snoozing_env.config import FrozenConfig, parse_config
+from pydantic import Field
+
+from snoozing_env.config import parse_config
 from snoozing_env.errors import CatalogueError, ConfigError, did_you_mean
+from snoozing_env.schedulers.band import BandConfig
 from snoozing_env.schedulers.base import LoadReport, Scheduler
-from snoozing_env.schedulers.uniform import UniformConfig, UniformScheduler
+from snoozing_env.schedulers.curriculum import Curriculum, CurriculumConfig
+from snoozing_env.schedulers.learnability import LearnabilityConfig
+from snoozing_env.schedulers.lze import LzeConfig
+from snoozing_env.schedulers.prioritized import PrioritizedConfig
+from snoozing_env.schedulers.progress import ProgressConfig
+from snoozing_env.schedulers.staged import StagedConfig
+from snoozing_env.schedulers.thompson import ThompsonConfig
+from snoozing_env.schedulers.uniform import UniformConfig
 from snoozing_env.types import TaskInfo
 
-KINDS: dict[str, tuple[type[Any], type[Any]]] = {"uniform": (UniformConfig, UniformScheduler)}
-"""Every scheduler by its config's `kind`; the config union, `--help` and the contract suite read this."""
+SchedulerConfig = Annotated[
+    UniformConfig
+    | BandConfig
+    | ThompsonConfig
+    | LearnabilityConfig
+    | PrioritizedConfig
+    | ProgressConfig
+    | LzeConfig
+    | StagedConfig,
+    Field(discriminator="kind"),
+]
+"""A recipe's `[scheduler]` table; a table without `kind` is uniform."""
 
-SchedulerConfig = UniformConfig
+KINDS: dict[str, type[CurriculumConfig]] = {
+    config.model_fields["kind"].default: config for config in get_args(get_args(SchedulerConfig)[0])
+}
+"""Every scheduler's config by its `kind`; `--help` and the contract suite read this."""
 
 
 def build_scheduler(
-    config: Mapping[str, Any] | FrozenConfig, tasks: Sequence[TaskInfo], seed: int
-) -> Scheduler:
+    config: Mapping[str, Any] | CurriculumConfig, tasks: Sequence[TaskInfo], seed: int
+) -> Curriculum:
     """A scheduler over `tasks` from a recipe's `[scheduler]` table.
 
     Raises:
@@ -31,9 +54,8 @@ def build_scheduler(
         raise ConfigError(
             f"scheduler.kind {kind!r} is unknown.{did_you_mean(str(kind), KINDS)} Known: {', '.join(sorted(KINDS))}."
         )
-    config_type, scheduler_type = KINDS[kind]
     check_tasks(tasks)
-    return scheduler_type(parse_config(config_type, config, where="scheduler"), tasks, seed)
+    return Curriculum(parse_config(KINDS[kind], config, where="scheduler"), tasks, seed)
 
 
 def check_tasks(tasks: Sequence[TaskInfo]) -> None:
@@ -50,4 +72,14 @@ def check_tasks(tasks: Sequence[TaskInfo]) -> None:
         first[task.key] = i
 
 
-__all__ = ["KINDS", "LoadReport", "Scheduler", "SchedulerConfig", "build_scheduler", "check_tasks"]
+__all__ = [
+    "KINDS",
+    "Curriculum",
+    "CurriculumConfig",
+    "LoadReport",
+    "Scheduler",
+    "SchedulerConfig",
+    "UniformConfig",
+    "build_scheduler",
+    "check_tasks",
+]

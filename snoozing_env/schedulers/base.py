@@ -1,11 +1,12 @@
 """What a scheduler is, and the laws every one of them keeps.
 
-Laws (checked over all kinds by the contract suite):
+Laws (checked over all kinds by the contract suite, `snoozing_env.testing`):
 
 1. `draw(n)` returns at most n distinct idle tasks, and n whenever n tasks are idle. It never raises for want
    of awake tasks: it wakes the longest asleep.
 2. A drawn task is busy until it is observed or released; a busy task is never drawn.
-3. Every task that is awake in a pass is offered in it (no starvation).
+3. Every awake task is drawn within a bounded number of draws: `uniform` offers it once per pass, every other kind
+   within 1/epsilon passes of draws (no starvation).
 4. The same seed, tasks and history give the same draws, also across `state_dict` / `load_state_dict`.
 5. Invalid rewards change no estimate; a group with too few valid rollouts teaches nothing and is retried.
 """

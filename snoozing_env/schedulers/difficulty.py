@@ -48,14 +48,14 @@ class Difficulty:
         for i, task in enumerate(tasks):
             if task.difficulty_prior is not None:
                 prior[i] = min(max(task.difficulty_prior, 0.05), 0.95)
-        self._floor_s = (prior * config.prior_strength).astype(np.float32)
-        self._floor_f = ((1.0 - prior) * config.prior_strength).astype(np.float32)
+        self.floor_s_N = (prior * config.prior_strength).astype(np.float32)
+        self.floor_f_N = ((1.0 - prior) * config.prior_strength).astype(np.float32)
         self.visits_N = np.zeros(n, np.int32)
         """Observed groups per task."""
         self.last_N = prior.astype(np.float32)
         self.ema_N = prior.astype(np.float32)
-        self.successes_N = self._floor_s.copy()
-        self.failures_N = self._floor_f.copy()
+        self.successes_N = self.floor_s_N.copy()
+        self.failures_N = self.floor_f_N.copy()
 
     def observe(self, task_B: Ints, successes_B: Floats, rollouts_B: Floats) -> None:
         """Fold in B groups of distinct tasks: summed rewards and valid rollouts per group."""
@@ -67,8 +67,8 @@ class Difficulty:
         self.ema_N[task_B] = np.where(first, rate, blended)
         s = decay * self.successes_N[task_B] + successes_B
         f = decay * self.failures_N[task_B] + (rollouts_B - successes_B)
-        self.successes_N[task_B] = np.maximum(s, self._floor_s[task_B])
-        self.failures_N[task_B] = np.maximum(f, self._floor_f[task_B])
+        self.successes_N[task_B] = np.maximum(s, self.floor_s_N[task_B])
+        self.failures_N[task_B] = np.maximum(f, self.floor_f_N[task_B])
         self.visits_N[task_B] += 1
 
     def mean_N(self) -> Floats:

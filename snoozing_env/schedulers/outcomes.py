@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,3 +58,17 @@ def tabulate(outcomes: Sequence[GroupOutcome], tasks: Sequence[TaskInfo]) -> Out
         max_B=np.maximum.reduceat(np.where(valid, rewards, -np.inf), starts),
         version_B=np.fromiter((o.version for o in outcomes), np.int64, len(outcomes)),
     )
+
+
+def distinct_chunks(outcomes: Iterable[GroupOutcome]) -> Iterator[list[GroupOutcome]]:
+    """Split at a repeated task, so that each chunk can be learned as columns."""
+    chunk: list[GroupOutcome] = []
+    seen: set[int] = set()
+    for outcome in outcomes:
+        if outcome.task in seen:
+            yield chunk
+            chunk, seen = [], set()
+        chunk.append(outcome)
+        seen.add(outcome.task)
+    if chunk:
+        yield chunk

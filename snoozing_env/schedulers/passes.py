@@ -48,14 +48,21 @@ class PassQueue:
 
         Returns fewer when a whole lap offers nothing more. Crosses pass ends as often as it must.
         """
-        picked = [self._take_owed(n, busy_N, door)]
-        passes = [np.full(len(picked[0]), self.number)]
-        left = n - len(picked[0])
-        fruitless = 0
+        owed = self.take_owed(n, busy_N=busy_N, door=door)
+        pass_B = np.full(len(owed), self.number)
+        ahead, ahead_pass_B = self.walk(n - len(owed), busy_N=busy_N, door=door)
+        return np.concatenate([owed.astype(np.int64), ahead]), np.concatenate([pass_B, ahead_pass_B])
+
+    def walk(self, n: int, *, busy_N: Bools, door: Doorkeeper, owe_busy: bool = True) -> tuple[Ints, Ints]:
+        """`take` without the owed ones. Busy tasks on the way are owed their offer unless `owe_busy` says that
+        whoever drew them was their offer."""
+        picked: list[IntColumn] = [self.owed[:0]]
+        passes: list[Ints] = [np.zeros(0, np.int64)]
+        left, fruitless = n, 0
         while left > 0 and fruitless < len(self.order_N):
             if self.cursor == len(self.order_N):
                 self._begin_pass()
-            taken, scanned = self._take_ahead(left, busy_N, door)
+            taken, scanned = self._take_ahead(left, busy_N, door, owe_busy)
             picked.append(taken)
             passes.append(np.full(len(taken), self.number))
             left -= len(taken)
@@ -71,7 +78,8 @@ class PassQueue:
         self.cursor = 0
         self.order_N = self._rng.permutation(self.order_N)
 
-    def _take_owed(self, n: int, busy_N: Bools, door: Doorkeeper) -> IntColumn:
+    def take_owed(self, n: int, *, busy_N: Bools, door: Doorkeeper) -> IntColumn:
+        """Up to n owed tasks that are idle and awake; marks them busy."""
         if not len(self.owed):
             return self.owed
         asleep = door.asleep(self.owed.astype(np.int64), self.number)
@@ -83,7 +91,7 @@ class PassQueue:
         busy_N[taken] = True
         return taken
 
-    def _take_ahead(self, n: int, busy_N: Bools, door: Doorkeeper) -> tuple[IntColumn, int]:
+    def _take_ahead(self, n: int, busy_N: Bools, door: Doorkeeper, owe_busy: bool) -> tuple[IntColumn, int]:
         """Draw from one window past the cursor; returns what was drawn and how far the cursor moved."""
         window = self.order_N[self.cursor : self.cursor + max(4 * n, 1024)]
         awake = ~door.asleep(window.astype(np.int64), self.number)
@@ -92,7 +100,8 @@ class PassQueue:
         scanned = int(open_positions[-1]) + 1 if len(open_positions) == n else len(window)
         taken = window[open_positions]
         busy_N[taken] = True
-        self._owe(window[:scanned][(awake & busy)[:scanned]])
+        if owe_busy:
+            self._owe(window[:scanned][(awake & busy)[:scanned]])
         self.cursor += scanned
         return taken, scanned
 

@@ -68,21 +68,21 @@ class Snooze:
 
     # -- who sleeps -------------------------------------------------------------------------------------
 
-    def asleep(self, task_B: Ints, pass_number: int) -> Bools:
-        """[B] True where the task skips pass `pass_number`."""
+    def asleep(self, task_B: Ints, pass_number: int | Ints) -> Bools:
+        """[B] True where the task skips pass `pass_number`, one for all or one each."""
         return self.wake_pass_N[task_B] > pass_number
 
-    def asleep_N(self, pass_number: int) -> Bools:
+    def asleep_N(self, pass_number: int | Ints) -> Bools:
         return self.wake_pass_N > pass_number
 
-    def longest_asleep(self, n: int, *, pass_number: int, busy_N: Bools) -> Ints:
+    def longest_asleep(self, n: int, *, pass_number: int | Ints, busy_N: Bools) -> Ints:
         """Up to n sleeping, idle tasks, the one that fell asleep first in front (Z11)."""
         sleepers = np.flatnonzero(self.asleep_N(pass_number) & ~busy_N)
         if len(sleepers) > n:
             sleepers = sleepers[np.argpartition(self.slept_at_N[sleepers], n - 1)[:n]] if n else sleepers[:0]
         return sleepers[np.argsort(self.slept_at_N[sleepers], kind="stable")].astype(np.int64)
 
-    def wake(self, task_B: Ints, *, pass_number: int) -> None:
+    def wake(self, task_B: Ints, *, pass_number: int | Ints) -> None:
         """End a sleep before its time; the next group still counts as a re-check."""
         self.wake_pass_N[task_B] = np.minimum(self.wake_pass_N[task_B], pass_number)
         self.woken_early += len(task_B)

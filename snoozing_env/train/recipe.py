@@ -19,7 +19,7 @@ from snoozing_env.rollout.engines.vllm import VllmEngineConfig
 from snoozing_env.rollout.evaluation import EvaluationConfig
 from snoozing_env.rollout.runner import RolloutConfig
 from snoozing_env.rollout.server import VllmServerConfig
-from snoozing_env.schedulers import SchedulerConfig
+from snoozing_env.schedulers import SchedulerConfig, UniformConfig
 from snoozing_env.train.grpo import TrainConfig
 from snoozing_env.train.lab.config import LabConfig
 from snoozing_env.train.weights import DirTransferConfig, WeightTransferConfig
@@ -69,7 +69,7 @@ class Recipe(FrozenConfig):
     weights: WeightTransferConfig = DirTransferConfig()
     """How new weights reach a vLLM server."""
     rollout: RolloutConfig = RolloutConfig()
-    scheduler: SchedulerConfig = SchedulerConfig()
+    scheduler: SchedulerConfig = UniformConfig()
     gate: GateConfig = GateConfig()
     ladder: LadderConfig = LadderConfig()
     buffer: FreshConfig = FreshConfig()

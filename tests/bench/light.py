@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,16 +50,17 @@ PARTS = (
 )
 
 
-def main() -> None:
+def main(parts: Sequence[Part] = PARTS, title: str = "bench-light") -> None:
+    """Run the parts, show their figures as a table and print them as one JSON line."""
     quick = os.environ.get("QUICK", "") not in ("", "0")
-    chosen = [p for p in PARTS if p.quick or not quick]
+    chosen = [p for p in parts if p.quick or not quick]
     console = Console()
     results: dict[str, dict[str, Any]] = {}
     for part in chosen:
         console.print(f"[dim]{part.number}: {part.title} ...[/dim]")
         started = time.monotonic()
         results[part.number] = {**_run(part, quick), "seconds": round(time.monotonic() - started, 1)}
-    console.print(_table(chosen, results))
+    console.print(_table(chosen, results, title))
     print(json.dumps({number: results[number] for number in sorted(results)}))
 
 
@@ -77,8 +78,8 @@ def _run(part: Part, quick: bool) -> dict[str, Any]:
     return json.loads(lines[-1])
 
 
-def _table(parts: list[Part], results: Mapping[str, Mapping[str, Any]]) -> Table:
-    table = Table("", "figure", "value", title="bench-light", title_justify="left")
+def _table(parts: Sequence[Part], results: Mapping[str, Mapping[str, Any]], title: str) -> Table:
+    table = Table("", "figure", "value", title=title, title_justify="left")
     for part in parts:
         table.add_row(
             part.number,
@@ -87,7 +88,10 @@ def _table(parts: list[Part], results: Mapping[str, Mapping[str, Any]]) -> Table
             end_section=False,
         )
         for name, value in results[part.number].items():
-            if name != "seconds":
+            if isinstance(value, Mapping):
+                for key, entry in value.items():
+                    table.add_row("", f"{name} · {key}", _short(entry))
+            elif name != "seconds":
                 table.add_row("", name, _short(value))
         table.add_section()
     return table

@@ -1,106 +1,51 @@
-"""The laws of `schedulers/base.py`, over every kind and every snooze mode, as one hypothesis state machine."""
+"""The contract suite over every kind, and the proof that it can fail."""
 
-import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from snoozing_env import KINDS, GroupOutcome, TaskInfo, build_scheduler
+from snoozing_env import KINDS, TaskInfo, build_scheduler
+from snoozing_env.schedulers import Curriculum, LoadReport
+from snoozing_env.schedulers.band import BandConfig
+from snoozing_env.schedulers.curriculum import SelectedConfig
+from snoozing_env.schedulers.selector import Pool, RankingSelector, Selector
+from snoozing_env.testing import LAWS, MODES, Build, Law, Subject, check_scheduler, outcome
 
-MODES = ("deterministic", "jittered", "probabilistic", "literal", "permanent", "off")
-
-
-def outcome(task: int, solved: int, group: int = 4, valid: int = 4) -> GroupOutcome:
-    rewards = np.zeros(group)
-    rewards[:solved] = 1.0
-    return GroupOutcome(task=task, rewards_G=rewards, valid_G=np.arange(group) < valid, tokens=group)
-
-
-class SchedulerMachine(RuleBasedStateMachine):
-    """Random draws, outcomes, losses and restarts; a twin restored from saved state must draw the same."""
-
-    @initialize(
-        kind=st.sampled_from(sorted(KINDS)),
-        mode=st.sampled_from(MODES),
-        n=st.integers(1, 40),
-        too_hard=st.booleans(),
-        seed=st.integers(0, 5),
-    )
-    def build(self, kind: str, mode: str, n: int, too_hard: bool, seed: int) -> None:
-        self.config = {"kind": kind, "snooze": {"mode": mode, "skip_passes": 3, "too_hard": too_hard}}
-        self.tasks = [TaskInfo(key=f"task-{i}", dataset="ab"[i % 2]) for i in range(n)]
-        self.seed = seed
-        self.scheduler = build_scheduler(self.config, self.tasks, seed)
-        self.busy: set[int] = set()
-
-    @rule(n=st.integers(0, 50))
-    def draw(self, n: int) -> None:
-        drawn = self.scheduler.draw(n).tolist()
-        idle = len(self.tasks) - len(self.busy)
-        assert len(drawn) == min(n, idle), "a draw is full whenever enough tasks are idle"
-        assert len(set(drawn)) == len(drawn), "no task twice in a draw"
-        assert not self.busy & set(drawn), "no busy task is drawn"
-        assert all(0 <= t < len(self.tasks) for t in drawn)
-        self.busy |= set(drawn)
-
-    @rule(data=st.data(), solved=st.integers(0, 4), valid=st.integers(0, 4))
-    def observe(self, data: st.DataObject, solved: int, valid: int) -> None:
-        if self.busy:
-            task = data.draw(st.sampled_from(sorted(self.busy)))
-            self.scheduler.observe(outcome(task, solved, valid=valid))
-            self.busy.discard(task)
-
-    @rule(solved=st.integers(0, 4))
-    def observe_all(self, solved: int) -> None:
-        self.scheduler.observe_many([outcome(t, solved) for t in sorted(self.busy)])
-        self.busy.clear()
-
-    @rule(data=st.data())
-    def lose(self, data: st.DataObject) -> None:
-        if self.busy:
-            task = data.draw(st.sampled_from(sorted(self.busy)))
-            self.scheduler.release(task)
-            self.busy.discard(task)
-
-    @rule(n=st.integers(0, 10))
-    def wake(self, n: int) -> None:
-        assert 0 <= self.scheduler.wake(n) <= n
-
-    @rule(n=st.integers(1, 20))
-    def restart(self, n: int) -> None:
-        """In-flight groups of a killed run are lost; everything else goes on bit for bit."""
-        for task in sorted(self.busy):
-            self.scheduler.release(task)
-        self.busy.clear()
-        twin = build_scheduler(self.config, self.tasks, self.seed + 1)
-        report = twin.load_state_dict(json.loads(json.dumps(self.scheduler.state_dict(), allow_nan=False)))
-        assert (report.kept, report.fresh, report.dropped) == (len(self.tasks), 0, 0)
-        mine, theirs = self.scheduler.draw(n).tolist(), twin.draw(n).tolist()
-        assert mine == theirs
-        self.scheduler = twin
-        self.busy = set(theirs)
-
-    @invariant()
-    def metrics_are_finite(self) -> None:
-        if hasattr(self, "scheduler"):
-            metrics = self.scheduler.metrics()
-            assert all(np.isfinite(v) for v in metrics.values())
-            assert metrics["busy"] == len(self.busy)
-            assert 0 <= metrics["asleep_share"] <= 1
+VARIANTS: dict[str, dict[str, Any]] = {kind: {"kind": kind} for kind in sorted(KINDS)} | {
+    "thompson over all": {"kind": "thompson", "shortlist": 0},
+    "learnability by variance": {"kind": "learnability", "formula": "variance"},
+    "lze signed": {"kind": "lze", "signed": True, "difficulty": {"estimate": "last"}},
+    "progress unsigned": {"kind": "progress", "signed": False},
+    "staged lze, newest tier only": {"kind": "staged", "inner": {"kind": "lze"}, "keep_open": False},
+    "staged thompson on a schedule": {
+        "kind": "staged",
+        "advance": "schedule",
+        "inner": {"kind": "thompson"},
+    },
+    "band without reversion": {"kind": "band", "half_life": float("inf")},
+}
 
 
-SchedulerMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-TestEverySchedulerKeepsTheLaws = SchedulerMachine.TestCase
+def build_of(config: Mapping[str, Any]) -> Build:
+    def build(tasks: Sequence[TaskInfo], seed: int, snooze: Mapping[str, Any]) -> Curriculum:
+        return build_scheduler({**config, "snooze": dict(snooze)}, tasks, seed)
+
+    return build
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_scheduler_keeps_the_law(name: str, law: Law) -> None:
+    config = VARIANTS[name]
+    law(Subject(build=build_of(config), floor=1.0 if name == "uniform" else 0.05))
+
+
 @pytest.mark.parametrize("mode", MODES)
-def test_every_awake_task_is_drawn_within_one_pass_of_draws(kind: str, mode: str) -> None:
+def test_uniform_draws_every_awake_task_within_one_pass_of_draws_in_every_snooze_mode(mode: str) -> None:
     tasks = [TaskInfo(key=str(i)) for i in range(97)]
-    scheduler = build_scheduler({"kind": kind, "snooze": {"mode": mode}}, tasks, 3)
+    scheduler = build_scheduler({"snooze": {"mode": mode}}, tasks, 3)
     seen: set[int] = set()
     for _ in range(14):  # 14 draws of 7 = one pass of 97
         drawn = scheduler.draw(7)
@@ -109,50 +54,72 @@ def test_every_awake_task_is_drawn_within_one_pass_of_draws(kind: str, mode: str
     assert seen == set(range(97))
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_everything_asleep_wakes_the_longest_asleep_first(kind: str) -> None:
-    tasks = [TaskInfo(key=str(i)) for i in range(6)]
-    scheduler = build_scheduler({"kind": kind, "snooze": {"mode": "permanent"}}, tasks, 0)
-    order = []
-    for _ in range(6):
-        (task,) = scheduler.draw(1).tolist()
-        order.append(task)
-        scheduler.observe(outcome(task, 4))
-    assert scheduler.metrics()["asleep_share"] == 1.0
-    assert scheduler.draw(2).tolist() == order[:2]
-    assert scheduler.draw(4).tolist() == order[2:]
+# -- the suite can fail: one mutant per promise -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_invalid_rewards_change_no_estimate_and_the_task_is_offered_again_first(kind: str) -> None:
-    tasks = [TaskInfo(key=str(i)) for i in range(20)]
-    scheduler = build_scheduler({"kind": kind}, tasks, 0)
-    before = scheduler.metrics()["pass_rate_mean"]
-    (task,) = scheduler.draw(1).tolist()
-    for _ in range(2):
-        scheduler.observe(outcome(task, 4, valid=1))
-        assert scheduler.metrics()["pass_rate_mean"] == before
-        assert scheduler.draw(1).tolist() == [task], "an unjudged group is retried at once"
-    scheduler.observe(outcome(task, 4, valid=1))
-    assert scheduler.draw(1).tolist() != [task], "but not for ever"
-    assert scheduler.metrics()["unjudged_groups"] == 3
+class ByPosition(RankingSelector):
+    """Wants the first tasks of the list, whatever happens."""
+
+    def keys(self, part: slice) -> np.ndarray:
+        return np.arange(len(self.pool.tasks), dtype=np.float32)[part]
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -0.5, 1.5])
-def test_a_reward_no_grader_may_give_is_refused_with_key_and_value(kind: str, bad: float) -> None:
-    from snoozing_env import OutcomeError
-
-    scheduler = build_scheduler({"kind": kind}, [TaskInfo(key="gsm8k/7"), TaskInfo(key="gsm8k/8")], 0)
-    task = int(scheduler.draw(1)[0])
-    with pytest.raises(OutcomeError, match=rf"task 'gsm8k/{7 + task}': reward {bad} is not in \[0, 1\]"):
-        scheduler.observe(GroupOutcome(task=task, rewards_G=[0.0, bad]))
-    masked = GroupOutcome(task=task, rewards_G=[0.0, 1.0, bad], valid_G=[True, True, False])
-    scheduler.observe(masked)  # an invalid rollout may carry anything
+class IgnoresOpen(ByPosition):
+    def choose(self, n: int, open_N: np.ndarray) -> np.ndarray:
+        return np.arange(min(n, len(open_N)))
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_the_same_seed_draws_the_same_and_neighbouring_seeds_do_not(kind: str) -> None:
-    tasks = [TaskInfo(key=str(i)) for i in range(200)]
-    draws = [build_scheduler({"kind": kind}, tasks, seed).draw(50).tolist() for seed in (0, 0, 1)]
-    assert draws[0] == draws[1] != draws[2]
+class StubbornConfig(SelectedConfig):
+    kind: str = "stubborn"
+
+    def selector(self, pool: Pool) -> Selector:
+        return ByPosition(pool)
+
+
+class BusyConfig(SelectedConfig):
+    kind: str = "busy"
+
+    def selector(self, pool: Pool) -> Selector:
+        return IgnoresOpen(pool)
+
+
+class ForgetsItsGenerator(Curriculum):
+    def load_state_dict(self, state: Mapping[str, Any], *, merge: bool = False) -> LoadReport:
+        selector_rng = self._selector_rng.bit_generator.state
+        report = super().load_state_dict(state, merge=merge)
+        self._selector_rng.bit_generator.state = selector_rng
+        return report
+
+
+def mutant(config: type[SelectedConfig], cls: type[Curriculum] = Curriculum, **fixed: Any) -> Subject:
+    def build(tasks: Sequence[TaskInfo], seed: int, snooze: Mapping[str, Any]) -> Curriculum:
+        return cls(config(**{"snooze": dict(snooze), **fixed}), tasks, seed)
+
+    return Subject(build=build, floor=0.05)
+
+
+MUTANTS = {
+    "ignores busy tasks": (mutant(BusyConfig), "any_history"),
+    "has no floor and starves": (mutant(StubbornConfig, epsilon=1e-9), "no_starvation"),
+    "never ends a sleep": (
+        mutant(BandConfig, snooze={"mode": "permanent"}),
+        "a_sleeper_skips_its_passes_and_returns",
+    ),
+    "never sleeps": (
+        mutant(StubbornConfig, snooze={"mode": "off"}),
+        "a_sleeper_skips_its_passes_and_returns",
+    ),
+    "never forgets": (mutant(BandConfig, difficulty={"decay": 1.0}), "estimates_follow_the_policy"),
+    "does not save its generator": (mutant(BandConfig, ForgetsItsGenerator), "any_history"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_suite_catches_a_scheduler_that(name: str) -> None:
+    subject, law = MUTANTS[name]
+    with pytest.raises(AssertionError, match=r"\w"):
+        LAWS[law](subject)
+
+
+def test_a_third_party_selector_that_is_merely_stubborn_passes_thanks_to_the_floor() -> None:
+    check_scheduler(mutant(StubbornConfig))

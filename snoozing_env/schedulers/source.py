@@ -1,0 +1,189 @@
+"""Where drawn tasks come from: passes alone, or a selector over a floor of passes.
+
+uniform          owed ─▶ the pass
+other kinds      owed ─▶ the pass (epsilon of the draw) ─▶ the selector ─▶ tasks that were to wait a pass
+
+The floor is what keeps every rule from starving a task: within 1/epsilon passes of draws the walk has offered
+every awake task once, whatever the selector thinks of it (S10, S11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from snoozing_env.schedulers.clock import DatasetClock
+from snoozing_env.schedulers.outcomes import OutcomeTable
+from snoozing_env.schedulers.passes import PassQueue
+from snoozing_env.schedulers.selector import Selector
+from snoozing_env.schedulers.snooze import Snooze
+from snoozing_env.types import Bools, Ints
+
+
+class Source(Protocol):
+    """Offers idle, awake tasks and tells which pass a task is in."""
+
+    def take(self, n: int, busy_N: Bools) -> tuple[Ints, Ints]:
+        """Up to n tasks, now busy, and the pass each is drawn in."""
+        ...
+
+    def now(self, task_B: Ints) -> int | Ints:
+        """The pass of each task."""
+        ...
+
+    def now_N(self) -> int | Ints:
+        """The pass of every task; one number where all share it."""
+        ...
+
+    @property
+    def position(self) -> float:
+        """Passes so far, as a fraction."""
+        ...
+
+    def drew(self, task_B: Ints) -> None:
+        """Every drawn task, woken sleepers included."""
+        ...
+
+    def wait(self, task_B: Ints) -> None:
+        """Tasks whose groups could not be judged too often in a row: not before their next pass."""
+        ...
+
+    def observe(self, table: OutcomeTable, *, easy_B: Bools) -> None: ...
+
+
+class Passes:
+    """`uniform`: the pass queue as it is."""
+
+    def __init__(self, queue: PassQueue, snooze: Snooze) -> None:
+        self._queue, self._snooze = queue, snooze
+
+    def take(self, n: int, busy_N: Bools) -> tuple[Ints, Ints]:
+        return self._queue.take(n, busy_N=busy_N, door=self._snooze)
+
+    def now(self, task_B: Ints) -> int:
+        return self._queue.number
+
+    def now_N(self) -> int:
+        return self._queue.number
+
+    @property
+    def position(self) -> float:
+        return self._queue.position
+
+    def drew(self, task_B: Ints) -> None:
+        """The queue counts for itself."""
+
+    def wait(self, task_B: Ints) -> None:
+        """The walk is past them already."""
+
+    def observe(self, table: OutcomeTable, *, easy_B: Bools) -> None:
+        """Passes learn nothing."""
+
+
+class Selection:
+    """A selector over a floor of passes. Passes are counted by offered draws per dataset (Z7)."""
+
+    def __init__(
+        self, queue: PassQueue, snooze: Snooze, selector: Selector, clock: DatasetClock, *, epsilon: float
+    ) -> None:
+        self._queue, self._snooze, self._clock, self.selector = queue, snooze, clock, selector
+        self._epsilon = epsilon
+        self._credit = 0.0
+        """Draws owed to the floor; below one between draws."""
+        self._waiting = np.zeros(0, np.int64)
+        self._waits_for = np.zeros(0, np.int64)
+        """Pass before which each waiting task is not selected."""
+        self.floor_groups = 0
+
+    # -- drawing ----------------------------------------------------------------------------------------
+
+    def take(self, n: int, busy_N: Bools) -> tuple[Ints, Ints]:
+        owed = self._queue.take_owed(n, busy_N=busy_N, door=self).astype(np.int64)
+        floor = self._take_floor(n - len(owed), busy_N)
+        left = n - len(owed) - len(floor)
+        chosen = self._choose(left, busy_N) if left else floor[:0]
+        task_B = np.concatenate([owed, chosen, floor])
+        return task_B, self._clock.now(task_B)
+
+    def _take_floor(self, n: int, busy_N: Bools) -> Ints:
+        self._credit += self._epsilon * n
+        due = min(int(self._credit), n)
+        if not due:
+            return np.zeros(0, np.int64)
+        task_B, _ = self._queue.walk(due, busy_N=busy_N, door=self, owe_busy=False)
+        self._credit -= due  # what the walk could not give, it cannot owe: nothing else was awake
+        self.floor_groups += len(task_B)
+        return task_B
+
+    def _choose(self, n: int, busy_N: Bools) -> Ints:
+        open_N = ~busy_N
+        open_N &= ~self._snooze.asleep_N(self._clock.now_N())
+        waiting = self._still_waiting()
+        open_N[waiting] = False
+        task_B = self.selector.choose(n, open_N)
+        busy_N[task_B] = True
+        if len(task_B) < n:
+            awake = ~self._snooze.asleep(waiting, self._clock.now(waiting))
+            rest = waiting[~busy_N[waiting] & awake][: n - len(task_B)]
+            busy_N[rest] = True
+            task_B = np.concatenate([task_B, rest])
+        return task_B
+
+    def _still_waiting(self) -> Ints:
+        if len(self._waiting):
+            keep = self._waits_for > self._clock.now(self._waiting)
+            self._waiting, self._waits_for = self._waiting[keep], self._waits_for[keep]
+        return self._waiting
+
+    def asleep(self, task_B: Ints, pass_number: int) -> Bools:
+        """The queue's door: its own lap number means nothing here."""
+        return self._snooze.asleep(task_B, self._clock.now(task_B))
+
+    # -- the clock --------------------------------------------------------------------------------------
+
+    def now(self, task_B: Ints) -> Ints:
+        return self._clock.now(task_B)
+
+    def now_N(self) -> int | Ints:
+        return self._clock.now_N()
+
+    @property
+    def position(self) -> float:
+        return self._clock.position
+
+    def drew(self, task_B: Ints) -> None:
+        self._clock.advance(task_B)
+        self.selector.drew(task_B)
+
+    def wait(self, task_B: Ints) -> None:
+        if len(task_B):
+            keep = ~np.isin(self._waiting, task_B)
+            self._waiting = np.concatenate([self._waiting[keep], task_B])
+            self._waits_for = np.concatenate([self._waits_for[keep], self._clock.now(task_B) + 1])
+
+    def observe(self, table: OutcomeTable, *, easy_B: Bools) -> None:
+        self.selector.observe(table, easy_B=easy_B)
+
+    # -- state ------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """JSON-able; task indices are in the order of this run's task list."""
+        return {
+            "clock": self._clock.state(),
+            "credit": self._credit,
+            "waiting": self._waiting.tolist(),
+            "waits_for": self._waits_for.tolist(),
+            "floor_groups": self.floor_groups,
+            "selector": self.selector.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any], to_new: Ints) -> None:
+        """`to_new` maps a saved task index to this run's, -1 where the task is gone."""
+        self._clock.restore(state["clock"])
+        self._credit, self.floor_groups = float(state["credit"]), int(state["floor_groups"])
+        waiting = to_new[np.asarray(state["waiting"], np.int64)]
+        self._waiting = waiting[waiting >= 0]
+        self._waits_for = np.asarray(state["waits_for"], np.int64)[waiting >= 0]
+        self.selector.restore(state["selector"])

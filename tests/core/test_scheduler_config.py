@@ -1,0 +1,56 @@
+"""The `[scheduler]` table: one union by kind, uniform where none is named."""
+
+import pytest
+
+from snoozing_env import KINDS, ConfigError, TaskInfo, build_scheduler
+from snoozing_env.config import FrozenConfig, parse_config
+from snoozing_env.schedulers import SchedulerConfig, UniformConfig
+
+
+class Table(FrozenConfig):
+    """A recipe with nothing but a scheduler."""
+
+    scheduler: SchedulerConfig = UniformConfig()
+
+
+def test_a_table_without_a_kind_is_uniform() -> None:
+    table = parse_config(Table, {"scheduler": {"snooze": {"skip_passes": 2}}})
+    assert table.scheduler == UniformConfig(snooze={"skip_passes": 2})
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_is_in_the_union_and_survives_a_round_trip(kind: str) -> None:
+    table = parse_config(Table, {"scheduler": {"kind": kind}})
+    assert type(table.scheduler) is KINDS[kind]
+    assert parse_config(Table, table.model_dump()) == table
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "message"),
+    [
+        (
+            {"snooze": {"skip_pases": 3}},
+            r"unknown key 'scheduler\.snooze\.skip_pases'\. Did you mean 'skip_passes'\?",
+        ),
+        ({"kind": "band", "hii": 0.5}, r"unknown key 'scheduler\.hii'\. Did you mean 'hi'\?"),
+        ({"kind": "bnad"}, r"'scheduler': .*'bnad'.*'band'"),
+        ({"kind": "band", "epsilon": 0}, r"'scheduler\.epsilon': .*greater than 0 \(got 0\)"),
+        ({"kind": "staged", "inner": {"kind": "staged"}}, r"'scheduler\.inner': .*'staged'"),
+        ({"kind": "staged", "inner": {"snooze": {}}}, r"unknown key 'scheduler\.inner\.snooze'"),
+    ],
+)
+def test_mistakes_are_named_as_the_recipe_spells_them(scheduler: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_config(Table, {"scheduler": scheduler})
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"kind": "band", "lo": 0.6}, r"lo 0\.6, target 0\.5, hi 0\.8: they must be in this order"),
+        ({"kind": "staged", "edges": [0.5, 0.2]}, r"edges \[0\.5, 0\.2\]: ascending pass rates"),
+    ],
+)
+def test_values_that_contradict_each_other_are_refused(config: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build_scheduler(config, [TaskInfo(key="a")], 0)
