@@ -57,9 +57,10 @@ class CurriculumConfig(FrozenConfig):
 class SelectedConfig(CurriculumConfig):
     """What every kind with a selector shares."""
 
-    epsilon: float = Field(default=0.05, gt=0, le=1)
-    """Share of each draw that comes from uniform passes, so that no rule starves a task (S11). A tenth would cost
-    the band a percent of its informative groups; a twentieth still offers every task within 20 passes of draws."""
+    epsilon: float = Field(default=0.02, gt=0, le=1)
+    """Share of each draw that comes from uniform passes, so that no rule starves a task (S11): each is drawn within
+    1/epsilon passes of draws. The floor's groups are as informative as uniform's; in the chapter's simulation the
+    band keeps .963 of its groups with hardly a floor, .961 at .02, .957 at .05."""
     half_life: float = Field(default=200.0, gt=0)
     """Weight updates after which an unvisited task's evidence counts half; inf = never (S4)."""
 
