@@ -96,15 +96,14 @@ class Curriculum:
     # -- drawing ----------------------------------------------------------------------------------------
 
     def draw(self, n: int) -> Ints:
-        """[≤n] idle tasks, now busy; fewer than n only when fewer are idle."""
+        """[≤n] idle tasks, now busy: n of them whenever n are awake, the longest asleep when none is (Z11)."""
         if n < 0:
             raise ValueError(f"draw(n) needs n >= 0, got {n}")
         task_B, pass_B = self.source.take(n, self._busy_N)
         self._drawn_pass_N[task_B] = pass_B
-        if len(task_B) < n:
-            sleeper_B = self._draw_sleepers(n - len(task_B))
-            self._drawn_pass_N[sleeper_B] = self.source.now(sleeper_B)
-            task_B = np.concatenate([task_B, sleeper_B])
+        if n and not len(task_B):
+            task_B = self._draw_sleepers(n)
+            self._drawn_pass_N[task_B] = self.source.now(task_B)
         self.source.drew(task_B)
         self._drawn += len(task_B)
         return task_B

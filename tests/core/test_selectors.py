@@ -314,7 +314,7 @@ def test_selector_state_follows_its_task_when_the_pool_is_reordered(kind: str) -
     old, new = scheduler.snapshot().columns, twin.snapshot().columns
     for name in set(old) - {"order"}:
         assert new[name][:37].tolist() == old[name][3:][::-1].tolist(), name
-    drawn = [t for _ in range(19) for t in twin.draw(2).tolist()]
+    drawn = [t for _ in range(38) for t in twin.draw(2).tolist()]
     assert sorted(drawn) == list(range(38)), "every task can be drawn, none twice while busy"
 
 
