@@ -127,7 +127,9 @@ class Curriculum:
             task_B = self._wake_longest(n, barred_N)
             self._busy_N[task_B] = True
             self._drawn_pass_N[task_B] = self.source.now(task_B)
-        self.source.drew(task_B)
+        # A draw that comes up short has offered every idle task; those asleep let it go by.
+        idle = n if len(task_B) == n else len(self.tasks) - int(self._busy_N.sum()) + len(task_B)
+        self.source.drew(task_B, offered=min(n, idle))
         self._drawn += len(task_B)
         return task_B
 

@@ -43,8 +43,8 @@ class Source(Protocol):
         """Passes so far, as a fraction."""
         ...
 
-    def drew(self, task_B: Ints) -> None:
-        """Every drawn task, woken sleepers included."""
+    def drew(self, task_B: Ints, *, offered: int) -> None:
+        """Every drawn task, woken sleepers included, and how many places the draw had to offer."""
         ...
 
     def wait(self, task_B: Ints) -> None:
@@ -73,7 +73,7 @@ class Passes:
     def position(self) -> float:
         return self._queue.position
 
-    def drew(self, task_B: Ints) -> None:
+    def drew(self, task_B: Ints, *, offered: int) -> None:
         """The queue counts for itself."""
 
     def wait(self, task_B: Ints) -> None:
@@ -201,8 +201,8 @@ class Selection:
     def position(self) -> float:
         return self._clock.position
 
-    def drew(self, task_B: Ints) -> None:
-        self._clock.advance(len(task_B) if self.mixture is None else len(task_B) * self._offered_D)
+    def drew(self, task_B: Ints, *, offered: int) -> None:
+        self._clock.advance(offered if self.mixture is None else offered * self._offered_D)
         self.selector.drew(task_B)
 
     def wait(self, task_B: Ints) -> None:

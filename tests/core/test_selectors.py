@@ -132,6 +132,17 @@ def test_a_dataset_that_sleeps_as_a_whole_comes_back_after_its_passes(
     assert passes[-1] == 0.0
 
 
+@pytest.mark.parametrize("kind", ["band", "lze", "thompson", "staged"])
+def test_a_draw_of_the_whole_pool_is_a_pass(kind: str) -> None:
+    scheduler, _ = build(12, kind=kind, snooze={"skip_passes": 3})
+    sizes = []
+    for _ in range(12):
+        tasks = scheduler.draw(12).tolist()
+        sizes.append(len(tasks))
+        scheduler.observe_many([outcome(t, 4 if t == 7 else 2) for t in tasks])
+    assert sizes == [12, 11, 11, 11] * 3
+
+
 # -- thompson, learnability, prioritized --------------------------------------------------------------------
 
 
