@@ -84,6 +84,10 @@ def test_unknown_keys_in_a_file_are_refused_with_the_nearest(
             "'snooze-mth' is not installed. Did you mean 'snooze-math'?",
         ),
         (["train", "@", "demo.toml", "--resume", "--overwrite"], "exclude each other"),
+        (
+            ["train", "@", "demo.toml", "--scheduler.kind", "thompsn"],
+            "'scheduler.kind' 'thompsn' is unknown. Did you mean 'thompson'?",
+        ),
         (["trian"], "no command 'trian'. Did you mean 'train'?"),
         (["report", "nowhere"], "nowhere"),
         (["check"], "usage: snooze check"),
