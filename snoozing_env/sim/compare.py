@@ -37,20 +37,27 @@ class SimulationConfig(FrozenConfig):
     """Arms by name, each a recipe's `[scheduler]` table; the first is the baseline. With none and no `kinds`: plain
     dynamic sampling, the permanent filter, snooze 2 and snooze 5."""
     kinds: tuple[str, ...] = ()
-    """Also one arm for each of these kinds of scheduler with its defaults, e.g. --kinds uniform thompson."""
+    """Also one arm for each of these kinds of scheduler with its defaults, e.g. --kinds uniform,thompson."""
     presets: tuple[str, ...] = ("standalone", "subsets", "conflict")
-    """Learners that ship with the package; `--presets` with others or, beside `learners`, none."""
+    """Learners that ship with the package; empty = only those of `learners` and `outcomes`."""
     learners: dict[str, LearnerConfig] = Field(default_factory=dict)
     """Learners by name, each with `populations` and rates."""
     outcomes: Path | None = None
     """A log of outcomes (JSON lines) to replay as one more learner."""
     seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
+    """--seeds 0,1,2: each fixes a learner's tasks and rollouts and a scheduler's draws."""
     loop: LoopConfig = LoopConfig()
     """--loop.steps, --loop.batch, --loop.rollouts and the gate, ladder and buffer of a run."""
     target: float = Field(default=0.9, gt=0, le=1)
     """Mean latent pass rate whose price is compared."""
     output: Path = Path("runs/simulate")
     """Directory of runs.jsonl, steps.jsonl and report.html."""
+
+    @field_validator("kinds", "presets", "seeds", mode="before")
+    @classmethod
+    def _from_words(cls, value: Any) -> Any:
+        """A flag's `a,b` is a list of two."""
+        return [word for word in value.split(",") if word] if isinstance(value, str) else value
 
     @field_validator("schedulers", mode="before")
     @classmethod
@@ -73,6 +80,12 @@ class SimulationConfig(FrozenConfig):
         if not self.presets and not self.learners and self.outcomes is None:
             raise ValueError("nothing to learn: give presets, learners or outcomes")
         return self
+
+    @property
+    def runs(self) -> int:
+        """How many the comparison has."""
+        learners = {*self.presets, *self.learners}
+        return (len(learners) + (self.outcomes is not None)) * len(self.arms) * len(self.seeds)
 
     @property
     def arms(self) -> dict[str, CurriculumConfig]:
