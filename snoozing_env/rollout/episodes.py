@@ -15,9 +15,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from typing import TypeVar
 
 import numpy as np
 import verifiers.v1 as vf
+from pydantic import BaseModel
 from renderers import DefaultRendererConfig
 from renderers.client import _resolve_max_prompt_len
 from renderers.parsers import TOOL_PARSERS
@@ -33,6 +35,8 @@ from snoozing_env.errors import ConfigError, EngineError
 from snoozing_env.rollout.engines.base import Endpoint, Engine, SamplingParams
 from snoozing_env.rollout.trace import tools_of
 from snoozing_env.types import Trajectory
+
+TimeoutT = TypeVar("TimeoutT", bound=BaseModel)
 
 REQUEST_FAULTS = frozenset({400, 413, 422})
 """HTTP statuses that blame one request, such as a conversation over the context. Any other means that the engine
@@ -219,6 +223,6 @@ def _engine_failures(episode: Episode, endpoint: Endpoint) -> Iterator[str]:
                 yield error.message
 
 
-def _filled(timeout: object, **seconds: float) -> object:
+def _filled(timeout: TimeoutT, **seconds: float) -> TimeoutT:
     """A verifiers time-out config with those of its open fields set."""
     return timeout.model_copy(update={k: s for k, s in seconds.items() if getattr(timeout, k) is None})

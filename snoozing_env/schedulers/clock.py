@@ -1,4 +1,9 @@
-"""The clock of selectors that walk no passes: draws offered from a dataset over its size (Z7)."""
+"""The clock of selectors that walk no passes: offered draws over dataset size (Z7).
+
+Offered, not taken: a dataset whose tasks all sleep gives nothing, and if only taken draws counted, its clock would
+stop and they would sleep for ever. Without a mixture every task is offered alike, so all datasets are in the same
+pass; with one, a dataset is offered its share of each draw.
+"""
 
 from __future__ import annotations
 
@@ -7,53 +12,56 @@ from typing import Any
 
 import numpy as np
 
-from snoozing_env.types import Ints, TaskInfo
+from snoozing_env.types import Floats, Ints, TaskInfo
+
+ROUNDING = 1e-9
+"""A pass that is complete but for the rounding of its fractions is complete."""
 
 
 class DatasetClock:
-    """One pass counter per dataset: after as many draws as a dataset has tasks, its next pass begins."""
+    """One pass counter per dataset."""
 
     def __init__(self, tasks: Sequence[TaskInfo]) -> None:
         names: dict[str, int] = {}
         dataset = [names.setdefault(task.dataset, len(names)) for task in tasks]
         self.names = tuple(names)
-        self._dataset_N = np.asarray(dataset, np.int32)
-        self._size_D = np.bincount(self._dataset_N, minlength=len(names)).astype(np.int64)
-        self._draws_D = np.zeros(len(names), np.int64)
-        """Draws within the current pass."""
+        self.dataset_N = np.asarray(dataset, np.int32)
+        self.size_D = np.bincount(self.dataset_N, minlength=len(names)).astype(np.int64)
+        self._passes_D = np.zeros(len(names))
         self._number_D = np.zeros(len(names), np.int64)
 
-    def advance(self, task_B: Ints) -> None:
-        """Count drawn tasks as offered."""
-        if len(self.names) == 1:
-            self._draws_D[0] += len(task_B)
+    def advance(self, offered: int | Floats | Ints) -> None:
+        """Count draws as offered: [D] of them, or a number that the whole pool shared."""
+        if isinstance(offered, int):
+            self._passes_D += offered / len(self.dataset_N)
         else:
-            self._draws_D += np.bincount(self._dataset_N[task_B], minlength=len(self.names))
-        self._number_D += self._draws_D // self._size_D
-        self._draws_D %= self._size_D
+            self._passes_D += offered / self.size_D
+        self._number_D = np.floor(self._passes_D + ROUNDING).astype(np.int64)
+
+    def count(self, task_B: Ints) -> Ints:
+        """[D] how many of the tasks are of each dataset."""
+        return np.bincount(self.dataset_N[task_B], minlength=len(self.names))
 
     def now(self, task_B: Ints) -> Ints:
         """[B] the pass that each task's dataset is in."""
-        return self._number_D[self._dataset_N[task_B]]
+        return self._number_D[self.dataset_N[task_B]]
 
     def now_N(self) -> int | Ints:
-        """The pass of every task, as one number while there is one dataset (a gather costs 2 ms at 10^6 tasks)."""
-        return int(self._number_D[0]) if len(self.names) == 1 else self._number_D[self._dataset_N]
+        """The pass of every task, as one number where all share it (a gather costs 2 ms at 10^6 tasks)."""
+        first = int(self._number_D[0])
+        return first if (self._number_D == first).all() else self._number_D[self.dataset_N]
 
     @property
     def position(self) -> float:
         """Passes over the whole pool, the fraction of the current one included."""
-        return float((self._number_D * self._size_D + self._draws_D).sum() / self._size_D.sum())
+        return float((self._passes_D * self.size_D).sum() / self.size_D.sum())
 
-    def state(self) -> dict[str, list[int]]:
-        """Whole passes and draws since, per dataset name."""
-        rows = zip(self.names, self._number_D.tolist(), self._draws_D.tolist(), strict=True)
-        return {name: [number, draws] for name, number, draws in rows}
+    def state(self) -> dict[str, float]:
+        """Passes per dataset name."""
+        return dict(zip(self.names, self._passes_D.tolist(), strict=True))
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Datasets that the state does not know start at the latest pass of those it does: their tasks owe no sleep."""
-        latest = max((int(number) for number, _ in state.values()), default=0)
-        for i, name in enumerate(self.names):
-            number, draws = state.get(name, (latest, 0))
-            self._number_D[i] = number
-            self._draws_D[i] = min(int(draws), int(self._size_D[i]) - 1)
+        """Datasets that the state does not know start at the latest pass of those it does."""
+        latest = max((float(passes) for passes in state.values()), default=0.0)
+        self._passes_D[:] = [float(state.get(name, latest)) for name in self.names]
+        self.advance(0)

@@ -13,9 +13,11 @@ import numpy as np
 from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
+from snoozing_env.errors import ConfigError
 from snoozing_env.schedulers.base import LoadReport
 from snoozing_env.schedulers.clock import DatasetClock
 from snoozing_env.schedulers.difficulty import Columns, Difficulty, DifficultyConfig
+from snoozing_env.schedulers.mixture import Mixture, MixtureConfig
 from snoozing_env.schedulers.outcomes import OutcomeTable, distinct_chunks, tabulate
 from snoozing_env.schedulers.passes import PassQueue
 from snoozing_env.schedulers.reversion import Reversion
@@ -35,6 +37,8 @@ class CurriculumConfig(FrozenConfig):
     difficulty: DifficultyConfig = DifficultyConfig()
     """How pass rates are estimated: --scheduler.difficulty.estimate (last, ema or beta), .alpha, .decay,
     .prior-strength."""
+    mixture: MixtureConfig | None = None
+    """Shares of datasets; None = wherever the rule finds tasks."""
     min_valid: int = Field(default=2, ge=1)
     """Groups with fewer valid rollouts teach nothing and are offered again (D1)."""
     max_retries: int = Field(default=2, ge=0)
@@ -90,38 +94,63 @@ class Curriculum:
         selector = config.selector(pool)
         if selector is None:
             return Passes(self.queue, self.snooze)
-        epsilon = config.epsilon if isinstance(config, SelectedConfig) else 0.0
-        return Selection(self.queue, self.snooze, selector, DatasetClock(self.tasks), epsilon=epsilon)
+        clock = DatasetClock(self.tasks)
+        mixture = config.mixture
+        return Selection(
+            self.queue,
+            self.snooze,
+            selector,
+            clock,
+            epsilon=config.epsilon if isinstance(config, SelectedConfig) else 0.0,
+            mixture=None if mixture is None else Mixture(mixture, clock.names, clock.size_D),
+        )
 
     # -- drawing ----------------------------------------------------------------------------------------
 
-    def draw(self, n: int) -> Ints:
-        """[≤n] idle tasks, now busy; fewer than n only when fewer are idle."""
+    def draw(self, n: int, *, missing: Mapping[str, int] | None = None) -> Ints:
+        """[≤n] idle tasks, now busy; fewer than n only when fewer are idle.
+
+        With a mixture, `missing` says what each dataset still lacks in the batch (see `batch_shares`): then only
+        tasks of those datasets are drawn, in that proportion.
+        """
         if n < 0:
             raise ValueError(f"draw(n) needs n >= 0, got {n}")
-        task_B, pass_B = self.source.take(n, self._busy_N)
+        task_B, pass_B = (
+            self.source.take(n, self._busy_N)
+            if missing is None
+            else self._mixed.take(n, self._busy_N, missing)
+        )
         self._drawn_pass_N[task_B] = pass_B
         if len(task_B) < n:
-            sleeper_B = self._draw_sleepers(n - len(task_B))
+            barred_N = self._busy_N if missing is None else self._busy_N | ~self._mixed.of(missing)
+            sleeper_B = self._wake_longest(n - len(task_B), barred_N)
+            self._busy_N[sleeper_B] = True
             self._drawn_pass_N[sleeper_B] = self.source.now(sleeper_B)
             task_B = np.concatenate([task_B, sleeper_B])
         self.source.drew(task_B)
         self._drawn += len(task_B)
         return task_B
 
-    def _draw_sleepers(self, n: int) -> Ints:
-        woken_B = self._wake_longest(n)
-        self._busy_N[woken_B] = True
-        return woken_B
+    def batch_shares(self, batch: int) -> dict[str, int]:
+        """Groups per dataset that the next trained batch should hold; rounding is carried from batch to batch (M1)."""
+        return self._mixed.batch_shares(batch)
 
-    def _wake_longest(self, n: int) -> Ints:
-        woken_B = self.snooze.longest_asleep(n, pass_number=self.source.now_N(), busy_N=self._busy_N)
+    @property
+    def _mixed(self) -> Selection:
+        if not isinstance(self.source, Selection) or self.source.mixture is None:
+            raise ConfigError(
+                "shares per dataset were asked for, but the scheduler has no mixture; add [scheduler.mixture]"
+            )
+        return self.source
+
+    def _wake_longest(self, n: int, barred_N: Bools) -> Ints:
+        woken_B = self.snooze.longest_asleep(n, pass_number=self.source.now_N(), busy_N=barred_N)
         self.snooze.wake(woken_B, pass_number=self.source.now(woken_B))
         return woken_B
 
     def wake(self, n: int) -> int:
         """Wake up to n tasks, the longest asleep first; they come up at the next draw."""
-        woken_B = self._wake_longest(n)
+        woken_B = self._wake_longest(n, self._busy_N)
         for task in woken_B[::-1]:
             self.queue.put_first(int(task))
         return len(woken_B)
@@ -204,9 +233,7 @@ class Curriculum:
     def snapshot(self) -> Snapshot:
         """The state as columns and a small JSON part; what the sidecar stores."""
         meta: dict[str, Any] = {
-            "pass_number": self.queue.number,
-            "cursor": self.queue.cursor,
-            "owed": self.queue.owed.tolist(),
+            **self.queue.state(),
             "pass_rng": self._pass_rng.bit_generator.state,
             "snooze_rng": self._snooze_rng.bit_generator.state,
             "snooze_clock": self.snooze.clock,
@@ -248,7 +275,7 @@ class Curriculum:
         self._snooze_rng.bit_generator.state = meta["snooze_rng"]
         to_new = np.full(len(snapshot.keys), -1, np.int64)
         to_new[moved_N[moved_N >= 0]] = np.flatnonzero(moved_N >= 0)
-        self._restore_queue(snapshot, to_new, fresh=np.flatnonzero(moved_N < 0))
+        self.queue.restore(meta, snapshot.column("order"), to_new, fresh=np.flatnonzero(moved_N < 0))
         if isinstance(self.source, Selection):
             self._selector_rng.bit_generator.state = meta["selector_rng"]
             self._reversion.now = int(meta["version"])
@@ -260,19 +287,6 @@ class Curriculum:
             setattr(self.snooze, name, int(counts[name]))
         self._busy_N[:] = False
         return report
-
-    def _restore_queue(self, snapshot: Snapshot, to_new: Ints, *, fresh: Ints) -> None:
-        """Rebuild the walk in the new task order; tasks the snapshot does not know join the current pass at random."""
-        order, cursor = snapshot.column("order"), int(snapshot.meta["cursor"])
-        done, ahead = to_new[order[:cursor]], to_new[order[cursor:]]
-        done, ahead = done[done >= 0], ahead[ahead >= 0]
-        if len(fresh):
-            ahead = self._pass_rng.permutation(np.concatenate([ahead, fresh]))
-        owed = to_new[np.asarray(snapshot.meta["owed"], np.int64)]
-        self.queue.order_N = np.concatenate([done, ahead]).astype(np.int32)
-        self.queue.cursor = len(done)
-        self.queue.number = int(snapshot.meta["pass_number"])
-        self.queue.owed = owed[owed >= 0].astype(np.int32)
 
     def _columns(self) -> Columns:
         """Live arrays by column name; 42 bytes a task, and at most 22 more for a selector."""

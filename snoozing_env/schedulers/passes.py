@@ -9,7 +9,8 @@ A task is *offered* once per pass. What it does with the offer is decided outsid
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +73,24 @@ class PassQueue:
     def put_first(self, task: int) -> None:
         """Offer a task again before anything else (its group could not be judged)."""
         self._owe(np.array([task], np.int32), front=True)
+
+    def state(self) -> dict[str, Any]:
+        """JSON-able; `order_N` is saved as a column."""
+        return {"pass_number": self.number, "cursor": self.cursor, "owed": self.owed.tolist()}
+
+    def restore(self, state: Mapping[str, Any], order: Ints, to_new: Ints, *, fresh: Ints) -> None:
+        """Rebuild the walk in a new task order: `to_new` maps saved indices (-1 = gone), fresh tasks join the current
+        pass at random."""
+        cursor = int(state["cursor"])
+        done, ahead = to_new[order[:cursor]], to_new[order[cursor:]]
+        done, ahead = done[done >= 0], ahead[ahead >= 0]
+        if len(fresh):
+            ahead = self._rng.permutation(np.concatenate([ahead, fresh]))
+        owed = to_new[np.asarray(state["owed"], np.int64)]
+        self.order_N = np.concatenate([done, ahead]).astype(np.int32)
+        self.cursor = len(done)
+        self.number = int(state["pass_number"])
+        self.owed = owed[owed >= 0].astype(np.int32)
 
     def _begin_pass(self) -> None:
         self.number += 1

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from snoozing_env.schedulers.clock import DatasetClock
+from snoozing_env.schedulers.mixture import Mixture
 from snoozing_env.schedulers.outcomes import OutcomeTable
 from snoozing_env.schedulers.passes import PassQueue
 from snoozing_env.schedulers.selector import Selector
@@ -86,8 +87,18 @@ class Selection:
     """A selector over a floor of passes. Passes are counted by offered draws per dataset (Z7)."""
 
     def __init__(
-        self, queue: PassQueue, snooze: Snooze, selector: Selector, clock: DatasetClock, *, epsilon: float
+        self,
+        queue: PassQueue,
+        snooze: Snooze,
+        selector: Selector,
+        clock: DatasetClock,
+        *,
+        epsilon: float,
+        mixture: Mixture | None = None,
     ) -> None:
+        self.mixture = mixture
+        self._offered_D = clock.size_D / clock.size_D.sum()
+        """Share of the running draw that each dataset is offered."""
         self._queue, self._snooze, self._clock, self.selector = queue, snooze, clock, selector
         self._epsilon = epsilon
         self._credit = 0.0
@@ -99,17 +110,31 @@ class Selection:
 
     # -- drawing ----------------------------------------------------------------------------------------
 
-    def take(self, n: int, busy_N: Bools) -> tuple[Ints, Ints]:
-        owed = self._queue.take_owed(n, busy_N=busy_N, door=self).astype(np.int64)
-        floor = self._take_floor(n - len(owed), busy_N)
-        left = n - len(owed) - len(floor)
-        chosen = self._choose(left, busy_N) if left else floor[:0]
-        task_B = np.concatenate([owed, chosen, floor])
+    def take(self, n: int, busy_N: Bools, missing: Mapping[str, int] | None = None) -> tuple[Ints, Ints]:
+        """With `missing`, only tasks of the datasets that a batch still lacks."""
+        closed_N = busy_N if missing is None else busy_N | ~self.of(missing)
+        owed = self._queue.take_owed(n, busy_N=closed_N, door=self).astype(np.int64)
+        floor = self._take_floor(n - len(owed), closed_N, held=missing is not None)
+        task_B = np.concatenate([owed, floor])
+        if left := n - len(task_B):
+            task_B = np.concatenate([task_B, self._choose(left, closed_N, drawn=task_B, missing=missing)])
+        busy_N[task_B] = True
         return task_B, self._clock.now(task_B)
 
-    def _take_floor(self, n: int, busy_N: Bools) -> Ints:
+    def batch_shares(self, batch: int) -> dict[str, int]:
+        """The mixture's next batch; empty without one."""
+        awake = np.flatnonzero(~self._snooze.asleep_N(self._clock.now_N()))
+        return {} if self.mixture is None else self.mixture.batch_shares(batch, self._clock.count(awake))
+
+    def of(self, wanted: Mapping[str, int]) -> Bools:
+        """[N] True for tasks of the datasets with a count above zero."""
+        wanted_D = np.array([wanted.get(name, 0) > 0 for name in self._clock.names])
+        return wanted_D[self._clock.dataset_N]
+
+    def _take_floor(self, n: int, busy_N: Bools, *, held: bool) -> Ints:
+        """The floor's part of n; while `held`, it only adds up, for the walk would pass by the other datasets."""
         self._credit += self._epsilon * n
-        due = min(int(self._credit), n)
+        due = 0 if held else min(int(self._credit), n)
         if not due:
             return np.zeros(0, np.int64)
         task_B, _ = self._queue.walk(due, busy_N=busy_N, door=self, owe_busy=False)
@@ -117,19 +142,42 @@ class Selection:
         self.floor_groups += len(task_B)
         return task_B
 
-    def _choose(self, n: int, busy_N: Bools) -> Ints:
-        open_N = ~busy_N
-        open_N &= ~self._snooze.asleep_N(self._clock.now_N())
+    def _choose(self, n: int, busy_N: Bools, *, drawn: Ints, missing: Mapping[str, int] | None) -> Ints:
+        """n tasks from the selector, then from those that were to wait a pass."""
+        awake_N = ~self._snooze.asleep_N(self._clock.now_N())
         waiting = self._still_waiting()
+        open_N = awake_N & ~busy_N
         open_N[waiting] = False
-        task_B = self.selector.choose(n, open_N)
-        busy_N[task_B] = True
+        if self.mixture is None:
+            task_B = self.selector.choose(n, open_N)
+        else:
+            task_B = self._choose_mixed(n, open_N, awake_N, drawn=drawn, missing=missing)
         if len(task_B) < n:
-            awake = ~self._snooze.asleep(waiting, self._clock.now(waiting))
-            rest = waiting[~busy_N[waiting] & awake][: n - len(task_B)]
-            busy_N[rest] = True
+            rest = waiting[~busy_N[waiting] & awake_N[waiting]][: n - len(task_B)]
             task_B = np.concatenate([task_B, rest])
+        busy_N[task_B] = True
         return task_B
+
+    def _choose_mixed(
+        self, n: int, open_N: Bools, awake_N: Bools, *, drawn: Ints, missing: Mapping[str, int] | None
+    ) -> Ints:
+        mixture = self.mixture
+        if mixture is None:
+            return np.zeros(0, np.int64)
+        drawn_D, open_D = self._clock.count(drawn), self._clock.count(np.flatnonzero(open_N))
+        total = n + len(drawn)
+        if missing is None:
+            awake_D = self._clock.count(np.flatnonzero(awake_N))
+            self._offered_D = mixture.shares(awake_D)
+            plan_D = mixture.plan(total, drawn_D=drawn_D, open_D=open_D, awake_D=awake_D)
+        else:
+            plan_D = mixture.missing(total, missing, drawn_D=drawn_D, open_D=open_D)
+            self._offered_D = (drawn_D + plan_D) / max(int((drawn_D + plan_D).sum()), 1)
+        chosen = [
+            self.selector.choose(int(plan_D[d]), open_N & (self._clock.dataset_N == d))
+            for d in np.flatnonzero(plan_D)
+        ]
+        return np.concatenate([np.zeros(0, np.int64), *chosen])
 
     def _still_waiting(self) -> Ints:
         if len(self._waiting):
@@ -154,7 +202,7 @@ class Selection:
         return self._clock.position
 
     def drew(self, task_B: Ints) -> None:
-        self._clock.advance(task_B)
+        self._clock.advance(len(task_B) if self.mixture is None else len(task_B) * self._offered_D)
         self.selector.drew(task_B)
 
     def wait(self, task_B: Ints) -> None:
@@ -177,6 +225,7 @@ class Selection:
             "waits_for": self._waits_for.tolist(),
             "floor_groups": self.floor_groups,
             "selector": self.selector.state(),
+            "mixture": {} if self.mixture is None else self.mixture.state(),
         }
 
     def restore(self, state: Mapping[str, Any], to_new: Ints) -> None:
@@ -187,3 +236,5 @@ class Selection:
         self._waiting = waiting[waiting >= 0]
         self._waits_for = np.asarray(state["waits_for"], np.int64)[waiting >= 0]
         self.selector.restore(state["selector"])
+        if self.mixture is not None:
+            self.mixture.restore(state["mixture"])

@@ -17,6 +17,9 @@ class UniformConfig(CurriculumConfig):
 
     kind: Literal["uniform"] = "uniform"
 
+    def selector(self, pool: Pool) -> Selector | None:
+        return FewestVisits(pool) if self.mixture is not None else None
+
 
 class UniformOptions(FrozenConfig):
     """`uniform` as the inside of another kind: fewest visits first, which is passes again over any subset."""
@@ -28,6 +31,8 @@ class UniformOptions(FrozenConfig):
 
 
 class FewestVisits(RankingSelector):
+    """Passes over whatever is open: no task twice before every other one once."""
+
     def keys(self, part: slice) -> Floats32:
         return self.pool.difficulty.visits_N[part].astype(np.float32)
 

@@ -62,7 +62,9 @@ def test_the_smallest_are_the_smallest_and_infinite_ones_never(keys: list[float]
 
 def test_a_large_pool_is_searched_through_a_sampled_bound_and_still_exactly() -> None:
     rng = np.random.default_rng(0)
-    for keys in (rng.random(300_000), np.sort(rng.random(300_000)), np.full(300_000, 0.5)):
+    misleading = rng.random(300_000)
+    misleading[::73] *= 1e-3  # every task that the sample sees
+    for keys in (rng.random(300_000), np.sort(rng.random(300_000)), np.full(300_000, 0.5), misleading):
         column = keys.astype(np.float32)
         picked = smallest(column, 500, rng)
         assert len(set(picked.tolist())) == 500
@@ -97,26 +99,37 @@ def test_an_estimate_returns_to_its_prior_by_half_lives_of_policy_versions(estim
         assert now - 0.3 == pytest.approx((then - 0.3) / 4, rel=1e-5)
 
 
-def test_passes_without_a_walk_are_draws_over_dataset_size_per_dataset() -> None:
+def test_passes_without_a_walk_are_offered_draws_over_dataset_size() -> None:
     tasks = [TaskInfo(key=str(i), dataset="small" if i < 4 else "large") for i in range(20)]
-    clock = DatasetClock(tasks)
-    clock.advance(np.array([0, 1, 2, 4, 5]))
-    assert clock.now(np.array([0, 4])).tolist() == [0, 0]
-    clock.advance(np.array([3, 3, 3, 3, 3, 6]))
-    assert clock.now(np.array([0, 4])).tolist() == [2, 0]
-    assert clock.position == pytest.approx((8 + 3) / 20)
+    shared, split = DatasetClock(tasks), DatasetClock(tasks)
+    for _ in range(59):
+        shared.advance(1)
+    assert shared.now(np.array([0, 4])).tolist() == [2, 2]
+    shared.advance(1)
+    assert shared.now(np.array([0, 4])).tolist() == [3, 3], "60 draws over 20 tasks, without rounding"
+    assert shared.now_N() == 3
+    split.advance(np.array([9.0, 3.0]))
+    assert split.now(np.array([0, 4])).tolist() == [2, 0]
+    assert split.position == pytest.approx(12 / 20)
+    other = DatasetClock([*tasks[:10], TaskInfo(key="new", dataset="new")])
+    other.restore(split.state())
+    assert other.now(np.array([0, 4, 10])).tolist() == [2, 0, 2]
 
 
-def test_a_busy_dataset_does_not_wake_the_sleepers_of_an_idle_one() -> None:
-    tasks = [TaskInfo(key=f"a{i}", dataset="a", difficulty_prior=0.9) for i in range(3)]
-    tasks += [TaskInfo(key=f"b{i}", dataset="b") for i in range(30)]
-    scheduler, _ = build(tasks, kind="band", epsilon=1e-6, snooze={"skip_passes": 1})
-    for task in scheduler.draw(33).tolist():
-        scheduler.observe(outcome(task, 4 if task < 3 else 2))
-    for _ in range(40):
-        drawn = scheduler.draw(10).tolist()
-        assert min(drawn) >= 3, "no draw came from dataset a, so none of its passes went by"
-        scheduler.observe_many([outcome(t, 2) for t in drawn])
+@pytest.mark.parametrize("mixture", [None, {}, {"weights": {"a": 1, "b": 3}}])
+@pytest.mark.parametrize("kind", ["uniform", "band", "lze"])
+def test_a_dataset_that_sleeps_as_a_whole_comes_back_after_its_passes(
+    kind: str, mixture: dict[str, Any] | None
+) -> None:
+    tasks = [TaskInfo(key=f"{d}{i}", dataset=d) for d in "ab" for i in range(20)]
+    scheduler = build_scheduler({"kind": kind, "mixture": mixture, "snooze": {"skip_passes": 2}}, tasks, 0)
+    scheduler.observe_many([outcome(t, 4 if t < 20 else 2) for t in scheduler.draw(40).tolist()])
+    passes = [scheduler.metrics()["asleep_share"]]
+    for _ in range(60):  # dataset a is offered a quarter of 5: a pass of 20 takes it 16 draws
+        scheduler.observe_many([outcome(t, 2) for t in scheduler.draw(5).tolist()])
+        passes.append(scheduler.metrics()["asleep_share"])
+    assert passes[:8] == [0.5] * 8, "asleep for a pass at the least, whatever the share of the draws"
+    assert passes[-1] == 0.0
 
 
 # -- thompson, learnability, prioritized --------------------------------------------------------------------
@@ -326,3 +339,46 @@ def test_a_task_costs_at_most_64_bytes_of_state(kind: str) -> None:
     scheduler, selector = build(1000, **config)
     assert sum(c.nbytes for c in scheduler.snapshot().columns.values()) / 1000 <= 64
     assert isinstance(selector, RankingSelector) or kind in ("lze", "staged")
+
+
+@pytest.mark.parametrize(
+    "kind", ["band", "lze", "progress", "thompson", "learnability", "prioritized", "staged"]
+)
+def test_the_next_ten_thousand_draws_after_a_save_are_the_same(kind: str) -> None:
+    infos = [TaskInfo(key=str(i), dataset="ab"[i % 2], difficulty_prior=i % 10 / 10) for i in range(700)]
+    config = {"kind": kind, "mixture": {"weights": {"a": 2, "b": 1}}, "snooze": {"skip_passes": 1}}
+    scheduler, _ = build(infos, **config)
+
+    def go_on(one: Curriculum, rounds: int, start: int) -> list[list[int]]:
+        draws = []
+        for version in range(start, start + rounds):
+            drawn = one.draw(50).tolist()
+            draws.append(drawn)
+            solved = [(t * 7 + version) % 6 % 5 if t % 3 else 4 for t in drawn]
+            one.observe_many([outcome(t, k, version=version) for t, k in zip(drawn, solved, strict=True)])
+        return draws
+
+    go_on(scheduler, 40, 0)
+    twin = build_scheduler(config, infos, 99)
+    twin.restore(scheduler.snapshot())
+    assert go_on(scheduler, 200, 40) == go_on(twin, 200, 40)
+
+
+@pytest.mark.parametrize(
+    "kind", ["uniform", "band", "lze", "progress", "thompson", "learnability", "prioritized", "staged"]
+)
+@pytest.mark.parametrize("solved", [0, 4])
+@pytest.mark.parametrize("mode", ["deterministic", "permanent"])
+def test_a_pool_that_is_all_solved_or_all_impossible_still_gives_full_draws(
+    kind: str, solved: int, mode: str
+) -> None:
+    scheduler = build_scheduler(
+        {"kind": kind, "snooze": {"mode": mode, "too_hard": True}},
+        [TaskInfo(key=str(i)) for i in range(30)],
+        0,
+    )
+    for version in range(60):
+        drawn = scheduler.draw(10).tolist()
+        assert len(drawn) == 10
+        scheduler.observe_many([outcome(t, solved, version=version) for t in drawn])
+    assert scheduler.metrics()["observed_groups"] == 600

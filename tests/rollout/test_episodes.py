@@ -16,13 +16,15 @@ from plain_quiz import BoxedQuizTask, QuizData, QuizTask
 from plain_tools import SumData, SumTask
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from verifiers.v1.configs.agent import agent_config_fields
+from verifiers.v1.episode import Episode
 
 from snoozing_env.errors import ConfigError, EngineError
 from snoozing_env.rollout.catalogue import Catalogue, EnvironmentConfig, load_catalogue
 from snoozing_env.rollout.engines.base import Completion, SamplingParams
 from snoozing_env.rollout.engines.local import LocalEngine
+from snoozing_env.rollout.episodes import trajectory_of
 from snoozing_env.rollout.runner import GroupRunner, RolloutConfig
-from snoozing_env.rollout.trace import needs_harness
+from snoozing_env.rollout.trace import TraceMaker, close, messages_of, needs_harness
 from snoozing_env.train.lab import LabConfig, build_lab_policy
 from snoozing_env.train.lab.config import WarmupConfig
 from snoozing_env.types import Group, Trajectory
@@ -179,6 +181,44 @@ def test_an_episode_repeats_under_its_dispatch_number_and_each_turn_and_rollout_
     assert first == again
     assert set(first).isdisjoint(other)
     assert len(set(first)) == 6
+
+
+def played(text: str, *, reward: float, trainable: bool = True, ok: bool = True) -> vf.Trace:
+    """A finished one-turn trace whose completion has one token per character."""
+    task = QuizTask(QuizData(prompt="a", word="a"))
+    completion = Completion(
+        prompt_ids=(1, 2), token_ids=tuple(text.encode()), logprobs=(-0.5,) * len(text), text=text,
+        finish_reason="stop", version=0, last_version=0,
+    )  # fmt: skip
+    trace = TraceMaker("lab").open(task, messages_of(task)[0], completion, started=0.0)
+    trace.agent = trace.agent.model_copy(update={"trainable": trainable})
+    trace.record_reward("odd", reward)
+    if not ok:
+        trace.record_error(ValueError("lost its box"))
+    close(trace, ok=ok)
+    return trace
+
+
+def test_of_several_trained_agents_the_one_that_said_most_is_the_sample_with_its_own_reward() -> None:
+    short, long = played("ab", reward=0.25), played("abcde", reward=0.75)
+    fixed = played("much longer", reward=1.0, trainable=False)
+    for traces in ([short, long, fixed], [fixed, long, short]):
+        chosen = trajectory_of(episode_of(traces), complete=True, version=1, last_version=2)
+        assert (chosen.text, chosen.reward, chosen.valid) == ("abcde", 0.75, True)
+        assert (chosen.version, chosen.last_version, len(chosen.completion_ids)) == (1, 2, 5)
+    nobody = trajectory_of(episode_of([fixed]), complete=True, version=1, last_version=1)
+    assert (nobody.valid, nobody.mask, nobody.error) == (False, (0,), "no agent sampled a token to train on")
+
+
+def test_the_environment_s_own_word_decides_whether_a_lost_agent_costs_the_episode() -> None:
+    episode = episode_of([played("abc", reward=1.0), played("x", reward=0.0, trainable=False, ok=False)])
+    spared, lost = [trajectory_of(episode, complete=c, version=0, last_version=0) for c in (True, False)]
+    assert (spared.valid, spared.reward, spared.error) == (True, 1.0, "")
+    assert (lost.valid, lost.reward, lost.error) == (False, 0.0, "ValueError: lost its box")
+
+
+def episode_of(traces: list[vf.Trace]) -> Episode:
+    return Episode(task=traces[0].task, traces=traces, ok=all(t.ok for t in traces))
 
 
 def test_versions_span_the_episode(lab: Lab) -> None:
