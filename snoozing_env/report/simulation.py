@@ -57,9 +57,7 @@ COLUMNS = (
 def results_table(summaries: Sequence[Summary], learner: str) -> Table:
     """One learner's schedulers for a terminal: means over seeds. Up to four stand side by side, one measure a line
     and with the range over seeds, which fits 100 columns; more get a line each, without it."""
-    wide = len({s.scheduler for s in summaries}) > 4
-    headers, rows = _cells(summaries, learner, ranges=not wide)
-    lines = [headers, *rows] if wide else [list(line) for line in zip(headers, *rows, strict=True)]
+    lines = _lines(summaries, learner)
     table = Table(title=learner, title_justify="left")
     for i, name in enumerate(lines[0]):
         table.add_column(Text(name), justify="right" if i else "left", overflow="fold")
@@ -68,9 +66,14 @@ def results_table(summaries: Sequence[Summary], learner: str) -> Table:
     return table
 
 
-def _cells(
-    summaries: Sequence[Summary], learner: str, *, ranges: bool = True
-) -> tuple[list[str], list[list[str]]]:
+def _lines(summaries: Sequence[Summary], learner: str) -> list[list[str]]:
+    """The table with its header line, laid out by how many schedulers there are."""
+    wide = len({s.scheduler for s in summaries}) > 4
+    headers, rows = _cells(summaries, learner, ranges=not wide)
+    return [headers, *rows] if wide else [list(line) for line in zip(headers, *rows, strict=True)]
+
+
+def _cells(summaries: Sequence[Summary], learner: str, *, ranges: bool) -> tuple[list[str], list[list[str]]]:
     mine = [s for s in summaries if s.learner == learner]
     columns = [c for c in COLUMNS if any(c.read(s) is not None for s in mine)]
     rows: list[list[str]] = []
@@ -190,11 +193,11 @@ def render(runs: Sequence[SimulatedRun], config: SimulationConfig) -> str:
 
 def _learner_section(runs: Sequence[SimulatedRun], learner: str) -> str:
     mine = [run for run in runs if run.summary.learner == learner]
-    headers, rows = _cells([run.summary for run in mine], learner)
+    headers, *rows = _lines([run.summary for run in mine], learner)
     shown = html_table(headers, [[escape(cell) for cell in row] for row in rows], css="headline")
     names = list(dict.fromkeys(run.summary.scheduler for run in mine))
     key = legend([(name, colour, 0) for colour, name in enumerate(names)])
-    note = "Means over seeds, in brackets the lowest and highest. Curves: mean over seeds; band: their range."
+    note = "Means over seeds, in brackets the lowest and highest. Curves: the same as far as every seed went."
     return section(learner, note, _figures(mine), key=shown + key)
 
 
