@@ -55,6 +55,14 @@ def test_a_summary_is_the_sum_of_its_steps() -> None:
         assert row.groups_to_target == made[: row.steps_to_target].sum()
 
 
+def test_shares_are_those_of_the_last_quarter_of_the_batches() -> None:
+    two = {"populations": [{"name": "a", "tasks": 60}, {"name": "b", "tasks": 60}]}
+    run = next(simulate_all(config(learners={"mixed": two})))
+    late = [step.shares["a"] for step in run.trace.steps[-3:]]
+    assert run.summary.shares["a"] == pytest.approx(np.mean(late))
+    assert len(set(late)) > 1
+
+
 def test_a_target_out_of_reach_is_no_number() -> None:
     row = next(simulate_all(config(target=1.0))).summary
     assert row.steps_to_target is None
