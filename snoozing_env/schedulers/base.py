@@ -2,8 +2,8 @@
 
 Laws (checked over all kinds by the contract suite, `snoozing_env.testing`):
 
-1. `draw(n)` returns at most n distinct idle tasks, and n whenever n tasks are idle. It never raises for want
-   of awake tasks: it wakes the longest asleep.
+1. `draw(n)` returns at most n distinct idle tasks: n whenever n are awake, fewer when fewer are, and where every
+   idle task is asleep it wakes the longest asleep. It is empty only when no task is idle, and never raises.
 2. A drawn task is busy until it is observed or released; a busy task is never drawn.
 3. Every awake task is drawn within a bounded number of draws: `uniform` offers it once per pass, every other kind
    within 1/epsilon passes of draws (no starvation).

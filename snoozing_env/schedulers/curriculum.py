@@ -57,9 +57,10 @@ class CurriculumConfig(FrozenConfig):
 class SelectedConfig(CurriculumConfig):
     """What every kind with a selector shares."""
 
-    epsilon: float = Field(default=0.05, gt=0, le=1)
-    """Share of each draw that comes from uniform passes, so that no rule starves a task (S11). A tenth would cost
-    the band a percent of its informative groups; a twentieth still offers every task within 20 passes of draws."""
+    epsilon: float = Field(default=0.02, gt=0, le=1)
+    """Share of each draw that comes from uniform passes, so that no rule starves a task (S11): each is drawn within
+    1/epsilon passes of draws. The floor's groups are as informative as uniform's; in the chapter's simulation the
+    band keeps .963 of its groups with hardly a floor, .961 at .02, .957 at .05."""
     half_life: float = Field(default=200.0, gt=0)
     """Weight updates after which an unvisited task's evidence counts half; inf = never (S4)."""
 
@@ -108,7 +109,7 @@ class Curriculum:
     # -- drawing ----------------------------------------------------------------------------------------
 
     def draw(self, n: int, *, missing: Mapping[str, int] | None = None) -> Ints:
-        """[≤n] idle tasks, now busy; fewer than n only when fewer are idle.
+        """[≤n] idle tasks, now busy: n of them whenever n are awake, the longest asleep when none is (Z11).
 
         With a mixture, `missing` says what each dataset still lacks in the batch (see `batch_shares`): then only
         tasks of those datasets are drawn, in that proportion.
@@ -121,12 +122,11 @@ class Curriculum:
             else self._mixed.take(n, self._busy_N, missing)
         )
         self._drawn_pass_N[task_B] = pass_B
-        if len(task_B) < n:
+        if n and not len(task_B):
             barred_N = self._busy_N if missing is None else self._busy_N | ~self._mixed.of(missing)
-            sleeper_B = self._wake_longest(n - len(task_B), barred_N)
-            self._busy_N[sleeper_B] = True
-            self._drawn_pass_N[sleeper_B] = self.source.now(sleeper_B)
-            task_B = np.concatenate([task_B, sleeper_B])
+            task_B = self._wake_longest(n, barred_N)
+            self._busy_N[task_B] = True
+            self._drawn_pass_N[task_B] = self.source.now(task_B)
         self.source.drew(task_B)
         self._drawn += len(task_B)
         return task_B

@@ -47,7 +47,8 @@ class PassQueue:
     def take(self, n: int, *, busy_N: Bools, door: Doorkeeper) -> tuple[Ints, Ints]:
         """Up to n distinct, awake, idle tasks in order, and the pass each was drawn in; marks them busy.
 
-        Returns fewer when a whole lap offers nothing more. Crosses pass ends as often as it must.
+        Returns fewer when fewer are open: a draw that starts with a pass ends with it at the latest, any other may
+        cross one pass end. So no draw counts more than one pass for a sleeper, and a draw of the whole pool is a pass.
         """
         owed = self.take_owed(n, busy_N=busy_N, door=door)
         pass_B = np.full(len(owed), self.number)
@@ -59,15 +60,20 @@ class PassQueue:
         whoever drew them was their offer."""
         picked: list[IntColumn] = [self.owed[:0]]
         passes: list[Ints] = [np.zeros(0, np.int64)]
-        left, fruitless = n, 0
-        while left > 0 and fruitless < len(self.order_N):
+        may_cross = 0 < self.cursor < len(self.order_N)
+        left = n
+        if left and self.cursor == len(self.order_N):
+            self._begin_pass()
+        while left > 0:
             if self.cursor == len(self.order_N):
+                if not may_cross:
+                    break
+                may_cross = False
                 self._begin_pass()
-            taken, scanned = self._take_ahead(left, busy_N, door, owe_busy)
+            taken = self._take_ahead(left, busy_N, door, owe_busy)
             picked.append(taken)
             passes.append(np.full(len(taken), self.number))
             left -= len(taken)
-            fruitless = 0 if len(taken) else fruitless + scanned
         return np.concatenate(picked).astype(np.int64), np.concatenate(passes)
 
     def put_first(self, task: int) -> None:
@@ -110,8 +116,8 @@ class PassQueue:
         busy_N[taken] = True
         return taken
 
-    def _take_ahead(self, n: int, busy_N: Bools, door: Doorkeeper, owe_busy: bool) -> tuple[IntColumn, int]:
-        """Draw from one window past the cursor; returns what was drawn and how far the cursor moved."""
+    def _take_ahead(self, n: int, busy_N: Bools, door: Doorkeeper, owe_busy: bool) -> IntColumn:
+        """Draw from one window past the cursor and move it."""
         window = self.order_N[self.cursor : self.cursor + max(4 * n, 1024)]
         awake = ~door.asleep(window.astype(np.int64), self.number)
         busy = busy_N[window]
@@ -122,7 +128,7 @@ class PassQueue:
         if owe_busy:
             self._owe(window[:scanned][(awake & busy)[:scanned]])
         self.cursor += scanned
-        return taken, scanned
+        return taken
 
     def _owe(self, task_B: IntColumn, *, front: bool = False) -> None:
         fresh = task_B[~np.isin(task_B, self.owed)]

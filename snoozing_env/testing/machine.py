@@ -69,7 +69,11 @@ class History(RuleBasedStateMachine):
     def draw(self, n: int) -> None:
         drawn = self._scheduler.draw(n).tolist()
         idle = len(self.tasks) - len(self.busy)
-        assert len(drawn) == min(n, idle), "a draw is full whenever enough tasks are idle"
+        assert len(drawn) <= min(n, idle)
+        assert drawn or not min(n, idle), "a draw is empty only when no task is idle"
+        assert len(drawn) == min(n, idle) or self.snooze["mode"] != "off" or self.snooze["too_hard"], (
+            "a draw is full whenever enough tasks are awake and idle"
+        )
         assert len(set(drawn)) == len(drawn), "no task twice in a draw"
         assert not self.busy & set(drawn), "no busy task is drawn"
         assert all(0 <= t < len(self.tasks) for t in drawn)

