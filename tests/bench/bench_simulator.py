@@ -64,7 +64,7 @@ def _figure_4(seeds: range) -> dict[str, Any]:
     dips = np.array([[row["dip"] for row in rows] for rows in found.values()])
     ordered = int(sum(all(a < b for a, b in pairwise(column)) for column in dips.T))
     arms = {
-        arm: {name: _spread([row[name] for row in rows]) for name in ("dip", "late", "last")}
+        arm: {name: _spread([row[name] for row in rows]) for name in ("dip", "recovered", "late", "last")}
         for arm, rows in found.items()
     }
     return {"seeds": len(seeds), "seeds_in_order": ordered, **arms}

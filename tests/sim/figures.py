@@ -37,8 +37,8 @@ def hard_share(arm: str, seed: int) -> tuple[float, float]:
 
 
 def answerable(arm: str, seed: int) -> dict[str, float]:
-    """Figure 4: the deepest dip of the answerable side, its lowest and last rates after step 10 and its mean over
-    the second half, and the other side's share of the batch at its highest."""
+    """Figure 4: the deepest dip of the answerable side, its lowest rate after step 10, its mean over the second
+    half and over the last ten steps, the best it came back to, and the other side's highest share of the batch."""
     trace = run("conflict", arm, seed)
     rate = [step.side_rates["+1"] for step in trace.steps]
     # A run that found nothing more to train on stays where it stopped.
@@ -49,5 +49,6 @@ def answerable(arm: str, seed: int) -> dict[str, float]:
         "lowest": min(rate[10:]),
         "late": float(np.mean(rate[STEPS // 2 :])),
         "last": float(np.mean(rate[-10:])),
+        "recovered": max(rate[int(np.argmin(rate)) :]),
         "unanswerable_share": float(share.max()),
     }

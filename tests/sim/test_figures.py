@@ -25,7 +25,9 @@ def test_the_permanent_filter_collapses_into_abstaining(seed: int) -> None:
 @pytest.mark.parametrize("seed", FRESH_SEEDS)
 @pytest.mark.parametrize("arm", ["N=2", "N=3", "N=5"])
 def test_snoozing_recovers_from_its_dip(arm: str, seed: int) -> None:
-    assert answerable(arm, seed)["last"] > 0.9
+    found = answerable(arm, seed)
+    assert found["recovered"] > 0.95
+    assert found["late"] > 0.9, "later waves are shallow"
 
 
 @pytest.mark.parametrize("seed", FRESH_SEEDS)
