@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from snoozing_env.errors import SnoozingError, did_you_mean
+from snoozing_env.errors import ConfigError, SnoozingError, did_you_mean
 
 USAGE = """snooze: RL rollouts where the policy can learn
 
@@ -18,6 +18,7 @@ USAGE = """snooze: RL rollouts where the policy can learn
       --merge-state     accept a checkpoint of a largely different task set
       --arm NAME        run one of the recipe's arms instead of all of them
   snooze report RUN [RUN ...] [--out FILE]        compare runs in one self-contained page
+  snooze simulate [@ FILE.toml] [--key value ...] compare schedulers without a model; `--help` lists every key
   snooze serve MODEL [--key value ...]            start a vLLM server that takes weight updates; `--help` lists keys
   snooze check ENVIRONMENT [KEY=VALUE ...]        run the contract check of an environment
 
@@ -148,6 +149,41 @@ def check(arguments: Sequence[str]) -> None:
     print(f"{arguments[0]}: the contract holds")
 
 
+def simulate(arguments: Sequence[str]) -> None:
+    """`snooze simulate`: schedulers × learners × seeds, as a table, JSON lines and a page."""
+    from pydantic import ValidationError
+    from pydantic_config import ConfigFileError, cli
+    from rich.console import Console
+
+    from snoozing_env.config import explain
+    from snoozing_env.report.simulation import Files, SimulationProgress, results_table
+    from snoozing_env.sim.compare import SimulationConfig, simulate_all
+
+    try:
+        config = cli(  # pyright: ignore[reportCallIssue]  # its overloads leave out prog and description
+            SimulationConfig,
+            args=list(arguments),
+            prog="snooze simulate",
+            description="Compare schedulers without a model.",
+        )
+    except ConfigFileError as error:
+        cause = error.__cause__
+        if isinstance(cause, ValidationError):
+            raise ConfigError("\n".join(explain(SimulationConfig, cause, where="simulation"))) from error
+        raise ConfigError(str(error)) from error
+    console, files, runs = Console(), Files(config.output), []
+    try:
+        with SimulationProgress(config.runs, steps=config.loop.steps, console=console) as progress:
+            for run in simulate_all(config, progress.begin, progress.update):
+                files.add(run)
+                runs.append(run)
+    finally:
+        files.close()
+    for learner in dict.fromkeys(run.summary.learner for run in runs):
+        console.print(results_table([run.summary for run in runs], learner))
+    console.print(f"report: {files.page(runs, config)}", soft_wrap=True)
+
+
 def serve(arguments: Sequence[str]) -> None:
     """`snooze serve`: a vLLM server in the foreground, until Ctrl-C."""
     import signal
@@ -175,6 +211,7 @@ def serve(arguments: Sequence[str]) -> None:
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "train": train,
     "report": report,
+    "simulate": simulate,
     "serve": serve,
     "check": check,
 }

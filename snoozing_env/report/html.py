@@ -68,10 +68,11 @@ def render(runs: Sequence[Run]) -> str:
         f"<section><h2>Details</h2>{recipes_section(drawn)}{data_section(drawn)}</section>",
         _footer(drawn),
     ]
-    return _page(_title(runs), "".join(body))
+    return page(_title(runs), "".join(body))
 
 
-def _page(title: str, body: str) -> str:
+def page(title: str, body: str) -> str:
+    """A self-contained page around a body: styles, script and the policy that forbids everything else."""
     assets = files("snoozing_env.report") / "assets"
     css = (assets / "report.css").read_text(encoding="utf-8")
     script = (assets / "report.js").read_text(encoding="utf-8")

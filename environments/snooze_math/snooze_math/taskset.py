@@ -15,7 +15,10 @@ from snooze_math.rows import Row, arithmetic_rows, source_rows
 
 SYSTEM_PROMPT = "Solve the problem. Reason briefly, then give the final answer in \\boxed{}."
 EXAMPLES = (
-    ("There are 20 birds on a tree. 8 of them fly away. How many birds are left?", "20 - 8 = 12. The answer is 12."),
+    (
+        "There are 20 birds on a tree. 8 of them fly away. How many birds are left?",
+        "20 - 8 = 12. The answer is 12.",
+    ),
     ("A box holds 6 pens. How many pens are in 5 boxes?", "5 * 6 = 30. The answer is 30."),
 )
 """Worked problems of the `few_shot` style; written for it, in no data set."""
