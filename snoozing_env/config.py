@@ -61,10 +61,9 @@ def explain(cls: type[BaseModel], error: ValidationError, *, where: str = "confi
             hint = did_you_mean(loc[-1], known) or f" Known keys: {', '.join(known)}."
             yield f"{where}: unknown key {key!r}.{hint}"
         elif problem["type"] == "union_tag_invalid":
-            tag, known = (
-                str(problem["ctx"]["tag"]),
-                str(problem["ctx"]["expected_tags"]).replace("'", "").split(", "),
-            )
+            context = problem.get("ctx", {})
+            tag = str(context.get("tag"))
+            known = str(context.get("expected_tags")).replace("'", "").split(", ")
             yield f"{where}: '{key}.kind' {tag!r} is unknown.{did_you_mean(tag, known)} Known: {', '.join(known)}."
         elif problem["type"] == "missing":
             yield f"{where}: {key!r} is required and was not given."
