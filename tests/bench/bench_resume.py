@@ -14,7 +14,7 @@ from tests.train.small import small_recipe
 
 def figures(quick: bool) -> dict[str, Any]:
     """Kills survived and what differed afterwards (nothing, if all is well)."""
-    kills, steps = (2, 10) if quick else (20, 48)
+    kills, steps = (1, 8) if quick else (20, 48)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SNOOZE_CACHE"] = str(Path(folder) / "cache")
         train = {"steps": steps, "save_every": 1 if quick else 2}

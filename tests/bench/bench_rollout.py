@@ -180,7 +180,7 @@ def figures(quick: bool) -> dict[str, Any]:
             "verifiers_inprocess_harness_ms": round(
                 _stock(catalogue, port, "snooze-kit", 64 if quick else 512), 2
             ),
-            "verifiers_null_harness_ms": round(_stock(catalogue, port, "null", 8 if quick else 64), 1),
+            "verifiers_null_harness_ms": round(_stock(catalogue, port, "null", 4 if quick else 64), 1),
             "concurrency": CONCURRENCY,
         }
     finally:
