@@ -1,6 +1,6 @@
 """Must show 7: the math grader's accuracy, speed and bounds.
 
-    python tests/bench/bench_grader.py [--quick] [--disagreements FILE]
+    python -m tests.bench.bench_grader [--quick] [--disagreements FILE]
 
 Prints a table, ends with one JSON line. `figures(quick)` returns the same numbers to other benchmarks.
 Real data is read from ../shared beside the repository; figures that need it are None without it.
@@ -63,7 +63,7 @@ def _accuracy(cases: list[dict[str, Any]], pool: GradingPool, *, bare: bool) -> 
                 wrong.append(case["id"])
             if bare:
                 theirs = (
-                    alone.call("bench_grader:math_verify_alone", case["gold"], case["response"]).value is True
+                    alone.call("tests.bench.bench_grader:math_verify_alone", case["gold"], case["response"]).value is True
                 )
                 bare_right += theirs == case["correct"]
                 bare_false_accepts += theirs and not case["correct"]
