@@ -8,9 +8,9 @@
     _save_checkpoint / _load_optimizer_and_scheduler: the feed's state travels with the weights
     training_step: torch's generator is seeded by the step's number
 
-Why each override exists was measured on trl 1.16: TRL corrects for stale data only when it owns vLLM; and its
-dataloader draws from torch's generator at times that differ after a resume, so the rows of a step were shuffled into
-another order than in the run that was not killed (weights apart by 1e-7 after one step).
+TRL corrects for stale data only when it owns vLLM (seen on 1.16), hence the second. The seed per step makes the order
+in which a step's rows are summed a function of the run's seed and the step alone, whatever else drew from torch's
+generator before: a resumed run then agrees to the last bit, also beside trackers and callbacks that draw.
 """
 
 from __future__ import annotations

@@ -48,6 +48,13 @@ class Logs(TrainerCallback):
             self.rows.append(dict(logs))
 
 
+class Dice(TrainerCallback):
+    """Something else in the process that draws from torch's generator."""
+
+    def on_step_begin(self, args, state, control, **_) -> None:
+        torch.rand(7)
+
+
 def true_logprobs(policy: Path, completion: Sequence[int]) -> list[float]:
     model = AutoModelForCausalLM.from_pretrained(policy, dtype=torch.float32)
     ids = torch.tensor([[*PROMPT, *completion]])
@@ -91,6 +98,7 @@ def one_step(
     output: Path,
     algorithm: Algorithm = "dapo",
     micro: int | None = None,
+    beside: Sequence[TrainerCallback] = (),
 ) -> dict[str, float]:
     """TRL's log of one optimizer step over the given groups."""
     tokenizer = AutoTokenizer.from_pretrained(policy, padding_side="left")
@@ -112,7 +120,7 @@ def one_step(
         tokenizer,
         FixedFeed(groups),
         batch_groups=batch,
-        callbacks=[logs],
+        callbacks=[logs, *beside],
     )
     trainer.train()
     return logs.rows[0]
@@ -172,6 +180,12 @@ def _surrogate(rewards: Sequence[float], ratio: float) -> float:
     advantage = (np.array(rewards) - np.mean(rewards)) / (np.std(rewards, ddof=1) + 1e-4)
     per_token = np.minimum(ratio * advantage, np.clip(ratio, 0.8, 1.28) * advantage)
     return float(-(per_token * lengths).sum() / lengths.sum())
+
+
+def test_the_order_of_a_steps_rows_depends_on_seed_and_step_alone(policy: Path, tmp_path: Path) -> None:
+    groups = [group(policy, i, [1, 0, i % 2, 0]) for i in range(4)]
+    alone, beside = (one_step(policy, groups, 4, tmp_path, beside=b) for b in ((), (Dice(),)))
+    assert (alone["loss"], alone["grad_norm"]) == (beside["loss"], beside["grad_norm"])
 
 
 def test_a_batch_that_does_not_split_is_refused_with_the_numbers() -> None:
