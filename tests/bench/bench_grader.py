@@ -63,7 +63,10 @@ def _accuracy(cases: list[dict[str, Any]], pool: GradingPool, *, bare: bool) -> 
                 wrong.append(case["id"])
             if bare:
                 theirs = (
-                    alone.call("tests.bench.bench_grader:math_verify_alone", case["gold"], case["response"]).value is True
+                    alone.call(
+                        "tests.bench.bench_grader:math_verify_alone", case["gold"], case["response"]
+                    ).value
+                    is True
                 )
                 bare_right += theirs == case["correct"]
                 bare_false_accepts += theirs and not case["correct"]
