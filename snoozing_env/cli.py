@@ -81,8 +81,7 @@ def train(arguments: Sequence[str]) -> None:
     from snoozing_env.train.run import train as train_one
 
     if recipe.arms and not flags.arm:
-        passed_on = [a for a in arguments if a != "--dry-run"]
-        report = train_arms(recipe, passed_on, console=console)
+        report = train_arms(recipe, arguments, console=console)
     else:
         one = recipe.for_arm(flags.arm) if flags.arm else recipe
         options = RunOptions(

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from snoozing_env.config import FrozenConfig
-from snoozing_env.schedulers.curriculum import Curriculum, CurriculumConfig
+from snoozing_env.schedulers.curriculum import CurriculumConfig
 from snoozing_env.schedulers.reversion import Floats32
 from snoozing_env.schedulers.selector import Pool, RankingSelector, Selector
 
@@ -35,7 +35,3 @@ class FewestVisits(RankingSelector):
 
     def keys(self, part: slice) -> Floats32:
         return self.pool.difficulty.visits_N[part].astype(np.float32)
-
-
-UniformScheduler = Curriculum
-"""The name under which sessions build a scheduler from any config; the config decides its kind."""

@@ -31,8 +31,8 @@ from snoozing_env.rollout.engines.base import Engine
 from snoozing_env.rollout.evaluation import Evaluation, evaluate
 from snoozing_env.rollout.loop import StepBatch, SyncLoop
 from snoozing_env.rollout.runner import GroupRunner
+from snoozing_env.schedulers import Curriculum
 from snoozing_env.schedulers.state import load_snapshot, save_snapshot, write_atomically
-from snoozing_env.schedulers.uniform import UniformScheduler
 from snoozing_env.train.checkpoints import MARK
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.weights import WeightTransfer
@@ -76,7 +76,7 @@ class Session:
         self._runner = asyncio.Runner()
         self._merge = merge_state
         self._train = train
-        self.scheduler = UniformScheduler(recipe.scheduler, train.infos, recipe.seed)
+        self.scheduler = Curriculum(recipe.scheduler, train.infos, recipe.seed)
         self.buffer = FreshBuffer(recipe.buffer)
         rollouts = GroupRunner(train, engine, recipe.rollout, seed=recipe.seed)
         self.loop = SyncLoop(

@@ -5,15 +5,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from snoozing_env import GroupOutcome, TaskInfo, build_scheduler
-from snoozing_env.schedulers.uniform import UniformScheduler
+from snoozing_env.schedulers import Curriculum
 
 EASY, MIXED, HARD = np.ones(4), np.array([1.0, 0, 1, 0]), np.zeros(4)
 Reward = Callable[[int, int], np.ndarray]
 
 
-def draws_per_pass(
-    scheduler: UniformScheduler, n: int, passes: int, reward: Reward, batch: int = 32
-) -> np.ndarray:
+def draws_per_pass(scheduler: Curriculum, n: int, passes: int, reward: Reward, batch: int = 32) -> np.ndarray:
     """[passes, N] which task was drawn in which pass, when task t earns reward(t, pass)."""
     drawn = np.zeros((passes + 2, n), np.int64)
     while scheduler.queue.number < passes:
@@ -29,10 +27,10 @@ def draws_per_pass(
     return drawn[:passes]
 
 
-def build(snooze: dict[str, object], tasks: int | Sequence[TaskInfo], seed: int = 0) -> UniformScheduler:
+def build(snooze: dict[str, object], tasks: int | Sequence[TaskInfo], seed: int = 0) -> Curriculum:
     infos = [TaskInfo(key=str(i)) for i in range(tasks)] if isinstance(tasks, int) else list(tasks)
     scheduler = build_scheduler({"snooze": snooze}, infos, seed)
-    assert isinstance(scheduler, UniformScheduler)
+    assert isinstance(scheduler, Curriculum)
     return scheduler
 
 

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from snoozing_env import CatalogueError, GroupOutcome, StateError, TaskInfo, build_scheduler
+from snoozing_env.schedulers import Curriculum
 from snoozing_env.schedulers.state import HEAD, load_snapshot, save_snapshot
-from snoozing_env.schedulers.uniform import UniformScheduler
 
 
-def used(keys: list[str], seed: int = 0, rounds: int = 9) -> UniformScheduler:
+def used(keys: list[str], seed: int = 0, rounds: int = 9) -> Curriculum:
     """A scheduler with some history: a third of its tasks mastered."""
     scheduler = build_scheduler({"snooze": {"mode": "jittered"}}, [TaskInfo(key=k) for k in keys], seed)
-    assert isinstance(scheduler, UniformScheduler)
+    assert isinstance(scheduler, Curriculum)
     for _ in range(rounds):
         for task in scheduler.draw(7).tolist():
             solved = 4 if int(re.sub(r"\D", "", keys[task])) % 3 == 0 else 2
@@ -31,7 +31,7 @@ def used(keys: list[str], seed: int = 0, rounds: int = 9) -> UniformScheduler:
 KEYS = [f"task-{i}" for i in range(40)]
 
 
-def by_key(scheduler: UniformScheduler) -> dict[str, tuple[float, ...]]:
+def by_key(scheduler: Curriculum) -> dict[str, tuple[float, ...]]:
     columns = scheduler.snapshot().columns
     names = sorted(set(columns) - {"order"})
     return {task.key: tuple(float(columns[n][i]) for n in names) for i, task in enumerate(scheduler.tasks)}
@@ -54,7 +54,7 @@ def test_reordered_dropped_and_added_tasks_keep_lose_and_start_their_state(tmp_p
     original = used(KEYS)
     changed = [*reversed(KEYS[5:]), "task-100", "task-101"]
     scheduler = build_scheduler({"snooze": {"mode": "jittered"}}, [TaskInfo(key=k) for k in changed], 1)
-    assert isinstance(scheduler, UniformScheduler)
+    assert isinstance(scheduler, Curriculum)
     report = scheduler.restore(original.snapshot())
     assert (report.kept, report.fresh, report.dropped) == (35, 2, 5)
     assert str(report) == "35 tasks kept their state, 2 start fresh, 5 are gone"
@@ -159,6 +159,6 @@ while True:
 
 def test_a_task_costs_at_most_64_bytes_of_state() -> None:
     scheduler = build_scheduler({}, [TaskInfo(key=str(i)) for i in range(1000)], 0)
-    assert isinstance(scheduler, UniformScheduler)
+    assert isinstance(scheduler, Curriculum)
     columns = scheduler.snapshot().columns.values()
     assert sum(c.nbytes for c in columns) / 1000 <= 64
