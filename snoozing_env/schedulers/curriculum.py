@@ -6,7 +6,7 @@ observe ─▶ too few valid: offer again ─ else ─▶ selector, difficulty �
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,7 +112,8 @@ class Curriculum:
         """[≤n] idle tasks, now busy: n of them whenever n are awake, the longest asleep when none is (Z11).
 
         With a mixture, `missing` says what each dataset still lacks in the batch (see `batch_shares`): then only
-        tasks of those datasets are drawn, in that proportion.
+        tasks of those datasets are drawn, in that proportion and no sleeper woken; short = one of them has too few
+        awake.
         """
         if n < 0:
             raise ValueError(f"draw(n) needs n >= 0, got {n}")
@@ -122,9 +123,8 @@ class Curriculum:
             else self._mixed.take(n, self._busy_N, missing)
         )
         self._drawn_pass_N[task_B] = pass_B
-        if n and not len(task_B):
-            barred_N = self._busy_N if missing is None else self._busy_N | ~self._mixed.of(missing)
-            task_B = self._wake_longest(n, barred_N)
+        if n and not len(task_B) and missing is None:
+            task_B = self._wake_longest(n, self._busy_N)
             self._busy_N[task_B] = True
             self._drawn_pass_N[task_B] = self.source.now(task_B)
         # A draw that comes up short has offered every idle task; those asleep let it go by.
@@ -136,6 +136,17 @@ class Curriculum:
     def batch_shares(self, batch: int) -> dict[str, int]:
         """Groups per dataset that the next trained batch should hold; rounding is carried from batch to batch (M1)."""
         return self._mixed.batch_shares(batch)
+
+    @property
+    def exact_batches(self) -> bool:
+        """Whether the mixture's shares are those of the trained batch; then a loop asks `batch_shares` first."""
+        return self.config.mixture is not None and self.config.mixture.shares_of == "batch"
+
+    def settle_batch(
+        self, asked: Mapping[str, int], trained: Mapping[str, int], barren: Collection[str] = ()
+    ) -> None:
+        """What became of `batch_shares`, group by group: who lent places is repaid in later batches (M2)."""
+        self._mixed.settle_batch(asked, trained, barren)
 
     @property
     def _mixed(self) -> Selection:

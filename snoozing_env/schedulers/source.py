@@ -9,7 +9,7 @@ every awake task once, whatever the selector thinks of it (S10, S11).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -126,6 +126,13 @@ class Selection:
         awake = np.flatnonzero(~self._snooze.asleep_N(self._clock.now_N()))
         return {} if self.mixture is None else self.mixture.batch_shares(batch, self._clock.count(awake))
 
+    def settle_batch(
+        self, asked: Mapping[str, int], trained: Mapping[str, int], barren: Collection[str]
+    ) -> None:
+        """What became of it."""
+        if self.mixture is not None:
+            self.mixture.settle(asked, trained, barren)
+
     def of(self, wanted: Mapping[str, int]) -> Bools:
         """[N] True for tasks of the datasets with a count above zero."""
         wanted_D = np.array([wanted.get(name, 0) > 0 for name in self._clock.names])
@@ -172,7 +179,8 @@ class Selection:
             plan_D = mixture.plan(total, drawn_D=drawn_D, open_D=open_D, awake_D=awake_D)
         else:
             plan_D = mixture.missing(total, missing, drawn_D=drawn_D, open_D=open_D)
-            self._offered_D = (drawn_D + plan_D) / max(int((drawn_D + plan_D).sum()), 1)
+            # Who lacks is offered, asleep or not, or its clock would stop and its tasks sleep for ever (Z7).
+            self._offered_D = mixture.lacking(missing)
         chosen = [
             self.selector.choose(int(plan_D[d]), open_N & (self._clock.dataset_N == d))
             for d in np.flatnonzero(plan_D)

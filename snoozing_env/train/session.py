@@ -210,7 +210,7 @@ class Session:
         state = {
             "schema": 1,
             "seed": self.recipe.seed,
-            "survival": self.loop.survival,
+            "survival": self.loop.collector.survival,
             "next_group_id": self.loop.next_group_id,
             "dead_streak": self.loop.ladder.dead_streak,
             "expired": self.buffer.expired,
@@ -235,7 +235,7 @@ class Session:
         state = json.loads((directory / MARK).read_bytes())
         index_of = {info.key: i for i, info in enumerate(self._train.infos)}
         self.buffer.put(parse_groups((directory / GROUPS_FILE).read_bytes(), index_of))
-        self.loop.survival, self.loop.next_group_id = state["survival"], state["next_group_id"]
+        self.loop.collector.survival, self.loop.next_group_id = state["survival"], state["next_group_id"]
         self.loop.ladder.dead_streak, self.buffer.expired = state["dead_streak"], state["expired"]
         self._seconds_before = state["seconds"]
         self._counts = self._snooze_counts()
