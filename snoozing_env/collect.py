@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil
 
 import numpy as np
 
@@ -96,6 +97,11 @@ class Places:
     def asked(self) -> int:
         """Places that the next draw is for."""
         return sum(self.open.values()) or self.free
+
+    def limit(self, n: int) -> int:
+        """n, or as many groups as the open places may still cost."""
+        left = sum(self._lend_after * self.shares[name] - self._cost[name] for name in self.open)
+        return min(n, max(ceil(left), 1)) if self.open else n
 
     def fill(self, buffer: FreshBuffer, *, version: int) -> list[Group]:
         """Groups from the buffer, oldest first, each into a place that it may have."""
@@ -225,7 +231,9 @@ class Collection:
         """The next tasks, and whether a dataset turned out to have nobody awake."""
         places, ladder = self._places, self._owner.ladder.config
         limit = max(int(ladder.partial_after * self._batch) - (self.generated - self._budget_start), 1)
-        n = refill_size(missing=places.asked, survival=self._owner.survival, limit=limit)
+        n = places.limit(
+            refill_size(missing=places.asked, survival=self._owner.survival, limit=limit)
+        )
         wanted = places.wanted
         drawn_B = self._owner.draw(n, wanted)
         short = wanted is not None and len(drawn_B) < n

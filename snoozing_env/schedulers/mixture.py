@@ -36,7 +36,7 @@ class MixtureConfig(FrozenConfig):
     owe_at_most: int = Field(default=64, ge=0)
     """Groups a dataset is repaid at most for draws or batches in which it had nothing to give; 0 = never repaid, the
     others keep its places."""
-    lend_after: float = Field(default=8.0, gt=0)
+    lend_after: float = Field(default=16.0, gt=0)
     """`batch` only: groups that may be generated for each of a dataset's places in a batch; after that, or at once
     when all its tasks sleep, the others get the places still open."""
 
