@@ -24,6 +24,9 @@ from snoozing_env.schedulers import Curriculum, Scheduler
 from snoozing_env.types import Group, Ints
 
 
+MANY = 10**9
+
+
 class Collector:
     """What the steps of a run have in common: scheduler, buffer, gate, ladder and the running survival."""
 
@@ -31,8 +34,9 @@ class Collector:
         self, scheduler: Scheduler, buffer: FreshBuffer, *, gate: GateConfig, ladder: Ladder
     ) -> None:
         self.scheduler, self.buffer, self.gate, self.ladder = scheduler, buffer, gate, ladder
-        self.survival = 1.0
-        """Running estimate of ρ that sizes the refills."""
+        self.survival: dict[str, float] = {}
+        """Running estimate of ρ that sizes the refills: per dataset under exact shares, else one under "". Not one for
+        all: the probes of a barren dataset would make the others' refills overshoot, and the surplus grow stale."""
 
     def begin(self, batch: int, *, version: int) -> Collection:
         """Open the batch of the step that trains `version`, filled as far as the buffer reaches."""
@@ -51,11 +55,28 @@ class Collector:
             dataset_of=lambda task: tasks[task].dataset,
         )
 
+    def needs(self, places: Places) -> Mapping[str, int]:
+        """Groups to generate by dataset so that about the open places come out; "" = from anywhere."""
+        if not places.open:
+            rate = np.mean([self.survival.get(name, 1.0) for name in places.givers or ("",)])
+            return {"": refill_size(missing=places.free, survival=float(rate), limit=MANY)}
+        return {
+            name: refill_size(
+                missing=n, survival=self.survival.get(name, 1.0), limit=places.budget(name)
+            )
+            for name, n in places.open.items()
+        }
+
     def draw(self, n: int, wanted: Mapping[str, int] | None) -> Ints:
         """n tasks, of the wanted datasets alone where some are named."""
         if wanted is None or not isinstance(self.scheduler, Curriculum):
             return self.scheduler.draw(n)
         return self.scheduler.draw(n, missing=wanted)
+
+    def learn(self, name: str, judged: Sequence[Admission]) -> None:
+        """Move a dataset's survival towards that of a round."""
+        rate = judged.count("admitted") / max(len(judged), 1)
+        self.survival[name] = 0.7 * self.survival.get(name, 1.0) + 0.3 * rate
 
 
 class Places:
@@ -87,21 +108,13 @@ class Places:
         return self.free + sum(self.open.values())
 
     @property
-    def wanted(self) -> Mapping[str, int] | None:
-        """Datasets to draw from, and in which proportion; None = wherever the scheduler likes."""
-        if self.open:
-            return self.open
+    def givers(self) -> Mapping[str, int] | None:
+        """Who is asked to fill free places, in proportion to its share; None = wherever the scheduler likes."""
         return {n: s for n, s in self.shares.items() if s and n not in self._lent} or None
 
-    @property
-    def asked(self) -> int:
-        """Places that the next draw is for."""
-        return sum(self.open.values()) or self.free
-
-    def limit(self, n: int) -> int:
-        """n, or as many groups as the open places may still cost."""
-        left = sum(self._lend_after * self.shares[name] - self._cost[name] for name in self.open)
-        return min(n, max(ceil(left), 1)) if self.open else n
+    def budget(self, name: str) -> int:
+        """Groups that a dataset's places may still cost."""
+        return max(ceil(self._lend_after * self.shares[name] - self._cost[name]), 1)
 
     def fill(self, buffer: FreshBuffer, *, version: int) -> list[Group]:
         """Groups from the buffer, oldest first, each into a place that it may have."""
@@ -127,10 +140,10 @@ class Places:
             self._lent.add(name)
             self.free += self.open.pop(name, 0)
 
-    def lend_dry(self, drawn: Sequence[int]) -> bool:
+    def lend_dry(self, wanted: Iterable[str], drawn: Sequence[int]) -> bool:
         """After a draw that came up short: who was wanted and gave nothing has nobody awake. True = there was one."""
         given = {self.dataset_of(task) for task in drawn}
-        dry = [name for name in self.wanted or () if name not in given]
+        dry = [name for name in wanted if name not in given]
         self.lend(dry)
         return bool(dry)
 
@@ -199,16 +212,20 @@ class Collection:
         owner, gate = self._owner, self._owner.gate
         owner.scheduler.observe_many(group.outcome for group in finished)
         wide = self.rung in ("widen", "wake")
-        judged = [judge(gate, group.outcome, wide=wide) for group in finished]
+        judged: list[Admission] = [judge(gate, group.outcome, wide=wide) for group in finished]
         owner.buffer.put(g for g, verdict in zip(finished, judged, strict=True) if verdict == "admitted")
         self._count(finished, judged)
-        owner.survival = 0.7 * owner.survival + 0.3 * judged.count("admitted") / max(len(judged), 1)
         self._fill()
         self._places.charge(group.outcome.task for group in finished)
         self._fill()
 
     def _count(self, finished: Sequence[Group], judged: Sequence[Admission]) -> None:
         self.verdicts.update(judged)
+        by_dataset: dict[str, list[Admission]] = {}
+        for group, verdict in zip(finished, judged, strict=True):
+            by_dataset.setdefault(self._places.dataset_of(group.outcome.task), []).append(verdict)
+        for name, verdicts in by_dataset.items():
+            self._owner.learn(name, verdicts)
         self.generated += len(finished)
         self.tokens += sum(group.tokens for group in finished)
         for group in finished:
@@ -221,9 +238,7 @@ class Collection:
         self.groups += self._places.fill(self._owner.buffer, version=self.version)
 
     def _climb(self) -> None:
-        self.rung = self._owner.ladder.rung(
-            generated=self.generated - self._budget_start, batch=self._batch
-        )
+        self.rung = self._owner.ladder.rung(generated=self.generated - self._budget_start, batch=self._batch)
         if self.rung != "refill" and (not self.rungs or self.rungs[-1] != self.rung):
             self.rungs.append(self.rung)
 
@@ -231,13 +246,12 @@ class Collection:
         """The next tasks, and whether a dataset turned out to have nobody awake."""
         places, ladder = self._places, self._owner.ladder.config
         limit = max(int(ladder.partial_after * self._batch) - (self.generated - self._budget_start), 1)
-        n = places.limit(
-            refill_size(missing=places.asked, survival=self._owner.survival, limit=limit)
-        )
-        wanted = places.wanted
+        needs = self._owner.needs(places)
+        wanted = needs if places.open else places.givers
+        n = min(sum(needs.values()), limit)
         drawn_B = self._owner.draw(n, wanted)
         short = wanted is not None and len(drawn_B) < n
-        return drawn_B, short and places.lend_dry(drawn_B.tolist())
+        return drawn_B, short and places.lend_dry(wanted or (), drawn_B.tolist())
 
     def _search_again(self) -> bool:
         """At the end of the ladder: False = train on what there is, or stop; True = nothing at all, search once more."""

@@ -22,10 +22,24 @@ from pydantic import Field
 from snoozing_env.buffers.fresh import FreshBuffer, FreshConfig
 from snoozing_env.collect import Collection, Collector
 from snoozing_env.config import FrozenConfig
+from snoozing_env.fallback import FallbackConfig, FallbackMonitor, FallsBack, apply
 from snoozing_env.gates import Admission, GateConfig, Ladder, LadderConfig, Rung
-from snoozing_env.schedulers import Scheduler
+from snoozing_env.schedulers import Curriculum, Scheduler
 from snoozing_env.sim.world import World
 from snoozing_env.types import Floats, Group, GroupOutcome, Ints
+
+
+class EvaluationConfig(FrozenConfig):
+    """The fixed, unfiltered evaluation that a fallback watches; a run can only sample it, so it is sampled here too."""
+
+    every: int = Field(default=10, ge=1)
+    """Updates between two evaluations."""
+    tasks: int = Field(default=200, ge=2)
+    """Fixed tasks, spread over the pool."""
+    samples: int = Field(default=4, ge=1)
+    """Verdicts per task, drawn at its latent pass rate."""
+    seed: int = Field(default=0, ge=0)
+    """Of the choice of tasks and of the verdicts."""
 
 
 class LoopConfig(FrozenConfig):
@@ -45,6 +59,10 @@ class LoopConfig(FrozenConfig):
     """--ladder.wake-after and the other rungs of a step that finds too little."""
     buffer: FreshConfig = FreshConfig()
     """--buffer.max-staleness: how long surplus groups may wait."""
+    fallback: FallbackConfig | None = None
+    """Uniform draws while the evaluation is below its best (S11); None = never. --loop.fallback.patience and others."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """What the fallback watches; without one, nothing is evaluated by samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +95,8 @@ class StepMetrics:
     """The same per side."""
     rung: Rung
     """Highest rung of the ladder."""
+    fallback: bool = False
+    """Whether the scheduler drew uniformly because the evaluation had fallen (S11)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +145,12 @@ class SimulatedLoop:
         self._datasets = list(dict.fromkeys(datasets))
         index = {name: d for d, name in enumerate(self._datasets)}
         self._dataset_N = np.array([index[name] for name in datasets], np.int64)
+        self._watch = None if config.fallback is None else Watch(world, config.fallback, config.evaluation)
 
     def step(self) -> StepMetrics | None:
         """One update; None when `dead_steps` full searches found nothing to train on."""
+        if self._watch is not None and isinstance(self.scheduler, Curriculum):
+            self._watch.look(self.version, self.scheduler)
         step, regret = self.collector.begin(self.config.batch, version=self.version), 0.0
         while len(drawn_B := step.next_draw()):
             regret += self._regret(drawn_B)
@@ -196,12 +219,33 @@ class SimulatedLoop:
             rates={name: float(total[d] / size[d]) for d, name in enumerate(self._datasets)},
             side_rates=self.by_side(rates_N),
             rung=step.rung,
+            fallback=self._watch is not None and self._watch.monitor.fallen_back,
         )
 
     def by_side(self, rates_N: Floats) -> dict[str, float]:
         """Mean rate per side; empty where no task takes one."""
         side_N = self.world.side_N
         return {name: float(rates_N[side_N == s].mean()) for name, s in SIDES if (side_N == s).any()}
+
+
+class Watch:
+    """Samples the evaluation of a world and tells the scheduler what it says (S11)."""
+
+    def __init__(self, world: World, fallback: FallbackConfig, config: EvaluationConfig) -> None:
+        self.monitor = FallbackMonitor(fallback)
+        self._world, self._config = world, config
+        self._rng = np.random.default_rng(np.random.SeedSequence([config.seed, 2]))
+        n = len(world.tasks)
+        self._task_E: Ints = np.sort(self._rng.permutation(n)[: min(config.tasks, n)])
+        self._keys = [world.tasks[int(task)].key for task in self._task_E]
+
+    def look(self, version: int, scheduler: FallsBack) -> None:
+        """Evaluate, if it is time to."""
+        if version % self._config.every:
+            return
+        solved_E = self._rng.binomial(self._config.samples, self._world.rates_N()[self._task_E])
+        judged = self.monitor.judge(version, self._keys, solved_E / self._config.samples)
+        apply(judged.action, scheduler)
 
 
 SIDES = (("+1", 1.0), ("-1", -1.0))

@@ -58,7 +58,9 @@ def test_a_dataset_that_never_gives_lends_its_places_and_then_costs_only_probes(
     config = LoopConfig(steps=20, batch=20)
     steps = run(world, {"weights": {"d0": 1, "d1": 1}, "lend_after": 4.0}, config)
     assert all(step.trained == 20 and step.shares["d0"] == 1 for step in steps)
-    assert 60 <= steps[0].generated <= 90, "ten places at four groups each, twenty that d0 fills, some surplus"
+    assert 60 <= steps[0].generated <= 90, (
+        "ten places at four groups each, twenty that d0 fills, some surplus"
+    )
     later = np.mean([step.generated for step in steps[1:]])
     assert later < 20 + 4 * 2 + 4, "one place a batch is asked for"
 
@@ -66,7 +68,10 @@ def test_a_dataset_that_never_gives_lends_its_places_and_then_costs_only_probes(
 def test_what_was_lent_is_repaid_once_the_dataset_gives_again() -> None:
     """d1 sleeps for three passes after a solved first one; then its tasks are half solved."""
     world = frozen((400, 0.0), (40, SOLVED))
-    table = {"mixture": {"shares_of": "batch", "weights": {"d0": 1, "d1": 1}, "owe_at_most": 50}, "snooze": {"skip_passes": 3}}
+    table = {
+        "mixture": {"shares_of": "batch", "weights": {"d0": 1, "d1": 1}, "owe_at_most": 50},
+        "snooze": {"skip_passes": 3},
+    }
     scheduler = build_scheduler(table, world.tasks, 0)
     trained: list[int] = []
 
@@ -113,11 +118,16 @@ def test_a_resumed_run_has_the_same_batches() -> None:
     def fresh(state: dict[str, Any] | None) -> Any:
         world = Learner(
             LearnerConfig(
-                populations=(PopulationConfig(name="a", tasks=50), PopulationConfig(name="b", tasks=30, difficulty=9.0))
+                populations=(
+                    PopulationConfig(name="a", tasks=50),
+                    PopulationConfig(name="b", tasks=30, difficulty=9.0),
+                )
             ),
             0,
         )
-        scheduler = build_scheduler({"mixture": {"shares_of": "batch", "weights": {"a": 1, "b": 2}}}, world.tasks, 0)
+        scheduler = build_scheduler(
+            {"mixture": {"shares_of": "batch", "weights": {"a": 1, "b": 2}}}, world.tasks, 0
+        )
         if state is not None:
             scheduler.load_state_dict(state)
         return scheduler
