@@ -48,10 +48,12 @@ class Collector:
         if not isinstance(scheduler, Curriculum) or not scheduler.exact_batches:
             return Places(batch)
         mixture, tasks = scheduler.config.mixture, scheduler.tasks
+        # Half the ladder at most, or a step would end with a partial batch before anybody lends.
+        patience = self.ladder.config.partial_after / 2
         return Places(
             batch,
             scheduler.batch_shares(batch),
-            lend_after=mixture.lend_after if mixture is not None else 0.0,
+            lend_after=patience if mixture is None else min(mixture.lend_after, patience),
             dataset_of=lambda task: tasks[task].dataset,
         )
 

@@ -38,7 +38,7 @@ class MixtureConfig(FrozenConfig):
     others keep its places."""
     lend_after: float = Field(default=16.0, gt=0)
     """`batch` only: groups that may be generated for each of a dataset's places in a batch; after that, or at once
-    when all its tasks sleep, the others get the places still open."""
+    when all its tasks sleep, the others get the places still open. Half of ladder.partial_after at most."""
 
     @field_validator("floors")
     @classmethod
