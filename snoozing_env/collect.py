@@ -63,9 +63,7 @@ class Collector:
             rate = np.mean([self.survival.get(name, 1.0) for name in places.givers or ("",)])
             return {"": refill_size(missing=places.free, survival=float(rate), limit=MANY)}
         return {
-            name: refill_size(
-                missing=n, survival=self.survival.get(name, 1.0), limit=places.budget(name)
-            )
+            name: refill_size(missing=n, survival=self.survival.get(name, 1.0), limit=places.budget(name))
             for name, n in places.open.items()
         }
 

@@ -1,7 +1,7 @@
 """Giving up on a selector that loses to uniform: the fixed, unfiltered evaluation decides (S11).
 
     evaluation ─▶ paired with the best one so far, task by task ─┬─ significantly lower, `patience` times ─▶ fall back
-                                                                 └─ as good again ─▶ recover
+                                                                 └─ as good again, as often ─▶ recover
 
 A public run with a difficulty curriculum ended at .166 where uniform sampling ended at .289. No signal of the training
 batches shows that: their tasks are the ones the selector likes.
@@ -28,9 +28,12 @@ class FallbackConfig(FrozenConfig):
 
     min_drop: float = Field(default=0.02, ge=0, lt=1)
     """A drop of the mean accuracy smaller than this is never acted on, however certain."""
+    confidence: float = Field(default=0.99, gt=0, lt=1)
+    """Of the interval of the change, paired by task, that must lie below zero. Two in a row at .99 leave one false alarm
+    in twenty runs of twenty evaluations; at .95 there are six, for the best of many evaluations is a lucky one."""
     patience: int = Field(default=2, ge=1)
-    """Evaluations in a row that must be significantly below the best one. The best of many is a lucky one, so a single
-    low evaluation after it means little."""
+    """Evaluations in a row that must be significantly below the best one, and as good again to return. Each further fall
+    doubles what a return takes: a selector that keeps losing is tried ever more rarely."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ class Judgement:
     best: float
     """Accuracy of the best evaluation before this one, over the tasks that both judged."""
     low: float
-    """95 % interval of the change from the best."""
+    """Interval of the change from the best."""
     high: float
 
 
@@ -65,7 +68,7 @@ class FallbackMonitor:
         """Step of the last evaluation seen."""
         self._best: dict[str, float] = {}
         """Mean per task key of the best evaluation so far."""
-        self._low_streak = 0
+        self._low_streak = self._good_streak = self._falls = 0
 
     def judge(self, step: int, keys: Sequence[str], mean_N: Floats) -> Judgement:
         """Take in the evaluation at a step: [N] the mean reward of each task, by key."""
@@ -77,23 +80,27 @@ class FallbackMonitor:
             mean = float(mean_N.mean())
             return Judgement(action=None, accuracy=mean, best=mean, low=0.0, high=0.0)
         after, before = (np.array([means[key] for key in shared]) for means in (now, self._best))
-        low, high = paired(after, before)
+        low, high = paired(after, before, confidence=self.config.confidence)
         change = float(after.mean() - before.mean())
-        action = self._decide(change, high)
+        action = self._decide(change, low, high)
         if change > 0:
             self._best = now
         return Judgement(
             action=action, accuracy=float(after.mean()), best=float(before.mean()), low=low, high=high
         )
 
-    def _decide(self, change: float, high: float) -> Action | None:
+    def _decide(self, change: float, low: float, high: float) -> Action | None:
         fell = high < 0 and change <= -self.config.min_drop
         self._low_streak = self._low_streak + 1 if fell else 0
+        good = change > -max(self.config.min_drop, (high - low) / 4)  # half the way to a significant drop
+        self._good_streak = self._good_streak + 1 if good else 0
         if not self.fallen_back and self._low_streak >= self.config.patience:
-            self.fallen_back = True
+            self.fallen_back, self._good_streak = True, 0
+            self._falls += 1
             return "fall_back"
-        if self.fallen_back and change > -self.config.min_drop:
-            self.fallen_back = False
+        wanted = self.config.patience * 2 ** max(self._falls - 1, 0)
+        if self.fallen_back and self._good_streak >= wanted:
+            self.fallen_back, self._low_streak = False, 0
             return "recover"
         return None
 
@@ -103,13 +110,15 @@ class FallbackMonitor:
             "fallen_back": self.fallen_back,
             "last_step": self.last_step,
             "best": self._best,
-            "low_streak": self._low_streak,
+            "streaks": [self._low_streak, self._good_streak],
+            "falls": self._falls,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.fallen_back, self.last_step = bool(state["fallen_back"]), int(state["last_step"])
         self._best = {str(key): float(mean) for key, mean in state["best"].items()}
-        self._low_streak = int(state["low_streak"])
+        self._low_streak, self._good_streak = map(int, state["streaks"])
+        self._falls = int(state["falls"])
 
 
 def apply(action: Action | None, scheduler: FallsBack) -> None:

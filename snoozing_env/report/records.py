@@ -129,7 +129,7 @@ class FallbackRecord:
     best: float
     """Of the best evaluation before, on the same tasks."""
     low: float | None = None
-    """95 % interval of the change, paired by task."""
+    """Interval of the change, paired by task, at the fallback's confidence."""
     high: float | None = None
 
 

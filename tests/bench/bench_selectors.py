@@ -43,7 +43,9 @@ class Result:
 
 def arms() -> dict[str, dict[str, Any]]:
     """Every kind as it ships, plain and snoozing."""
-    return {kind + name: {"kind": kind, "snooze": snooze} for name, snooze in SNOOZES.items() for kind in KINDS}
+    return {
+        kind + name: {"kind": kind, "snooze": snooze} for name, snooze in SNOOZES.items() for kind in KINDS
+    }
 
 
 def measure(learner: str, arm: dict[str, Any], seed: int, groups: int) -> Result:
@@ -73,9 +75,14 @@ def figures(quick: bool) -> dict[str, Any]:
     """Per learner and arm: mean over seeds [lowest, highest] of the pass rate, its paired difference from the baseline,
     and the means of the rest."""
     seeds, groups = (SEEDS[:2], GROUPS // 3) if quick else (SEEDS, GROUPS)
-    table: dict[str, Any] = {"seeds": len(seeds), "generated_tokens": groups * CONFIG.rollouts * CONFIG.tokens}
+    table: dict[str, Any] = {
+        "seeds": len(seeds),
+        "generated_tokens": groups * CONFIG.rollouts * CONFIG.tokens,
+    }
     for learner in LEARNERS:
-        found = {name: [measure(learner, arm, seed, groups) for seed in seeds] for name, arm in arms().items()}
+        found = {
+            name: [measure(learner, arm, seed, groups) for seed in seeds] for name, arm in arms().items()
+        }
         table[learner] = {name: _row(rows, found[BASELINE]) for name, rows in found.items()}
     return table
 
@@ -83,9 +90,15 @@ def figures(quick: bool) -> dict[str, Any]:
 def _row(rows: list[Result], baseline: list[Result]) -> str:
     rate = np.array([row.rate for row in rows])
     gain = rate - [row.rate for row in baseline]
-    steps, made = (np.array([getattr(row, name) for row in rows]) for name in ("steps_to_target", "groups_to_target"))
+    steps, made = (
+        np.array([getattr(row, name) for row in rows]) for name in ("steps_to_target", "groups_to_target")
+    )
     reached = np.isfinite(steps)
-    price = f"{steps[reached].mean():.0f} steps, {made[reached].mean():.0f} groups" if reached.any() else "not reached"
+    price = (
+        f"{steps[reached].mean():.0f} steps, {made[reached].mean():.0f} groups"
+        if reached.any()
+        else "not reached"
+    )
     if not reached.all() and reached.any():
         price += f" ({reached.sum()} of {len(rows)})"
     return (
