@@ -34,6 +34,10 @@ class PacingConfig(FrozenConfig):
     tail_batching: bool = False
     """Hold tasks that are predicted to take long and roll them out together, a round of long ones after rounds of
     short ones; for synchronous training (seed S4)."""
+    group_s: float = Field(default=3600.0, gt=0)
+    """Seconds from a group's dispatch to its last verdict; then it is cancelled, teaches nothing and is counted."""
+    patience_s: float = Field(default=120.0, gt=0)
+    """Seconds without one finished group, while dispatches fail, after which the engine is given up."""
     durations: DurationConfig = DurationConfig()
     """How durations are predicted."""
 

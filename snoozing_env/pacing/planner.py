@@ -59,8 +59,9 @@ class Counts:
 class Planner:
     """Running and accepted groups of one run; B groups are trained per step."""
 
-    def __init__(self, config: PacingConfig, *, batch: int) -> None:
-        self.config, self.batch = config, batch
+    def __init__(self, config: PacingConfig, *, batch: int, steps: int | None = None) -> None:
+        """`steps`: where training ends, so that nothing is generated past it; None = never."""
+        self.config, self.batch, self.steps = config, batch, steps
         self.step = 0
         """Next step to be trained; equal to the version that trains it."""
         self.version = 0
@@ -82,6 +83,8 @@ class Planner:
     def room(self) -> int:
         """Groups that may start now and still be trained in time: (v + K − s + 1)·B less what runs or waits."""
         steps = self.version + self.config.max_staleness - self.step + 1
+        if self.steps is not None:
+            steps = min(steps, self.steps - self.step)
         ahead = steps * self.batch - len(self._accepted) - len(self._running)
         return max(min(ahead, self.config.max_running - len(self._running)), 0)
 
