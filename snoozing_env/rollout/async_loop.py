@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
-from snoozing_env.errors import EngineError, SaturationError, SnoozingError
+from snoozing_env.errors import EngineError, SaturationError
 from snoozing_env.gates import Admission, GateConfig, Ladder, Rung, judge
 from snoozing_env.pacing import Durations, Fate, Flight, Planner
 from snoozing_env.rollout.loop import StepBatch, saturation_report
