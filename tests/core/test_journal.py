@@ -54,11 +54,11 @@ def test_groups_come_back_whole_in_the_order_in_which_they_finished(written: Pat
 def test_a_journal_cut_at_any_byte_gives_the_frames_before_the_cut(written: Path):
     payload = written.read_bytes()
     counts = []
-    for cut in range(0, len(payload) + 1, 7):
+    for cut in range(0, len(payload) + 1, 97):
         written.write_bytes(payload[:cut])
         counts.append(len(list(read_journal(written, INDEX))))
     assert counts == sorted(counts)
-    assert set(counts) == {0, 1, 2} or counts[-1] == 3
+    assert set(counts) >= {0, 1, 2}
 
 
 def test_a_damaged_frame_is_not_believed(written: Path):
