@@ -23,7 +23,6 @@ from snoozing_env.gates import Admission, GateConfig, Ladder, Rung, judge, refil
 from snoozing_env.schedulers import Curriculum, Scheduler
 from snoozing_env.types import Group, Ints
 
-
 MANY = 10**9
 
 

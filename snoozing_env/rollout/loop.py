@@ -11,6 +11,7 @@ between two calls, so a checkpoint taken after a step needs no in-flight ledger.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -98,7 +99,7 @@ class SyncLoop:
                 self._on_finished(finished, version)
             step.add(finished)
         if not step.groups:
-            raise SaturationError(self._report(step))
+            raise SaturationError(saturation_report(step.generated, step.verdicts, self.scheduler))
         return self._step_batch(step, started)
 
     def _step_batch(self, step: Collection, started: float) -> StepBatch:
@@ -116,13 +117,15 @@ class SyncLoop:
             seconds=time.perf_counter() - started,
         )
 
-    def _report(self, step: Collection) -> str:
-        found = ", ".join(f"{n} {_MEANING[verdict]}" for verdict, n in step.verdicts.most_common())
-        asleep = self.scheduler.metrics().get("asleep_share", 0.0)
-        return (
-            f"no informative group among the last {step.generated} generated: {found}. {asleep:.0%} of the tasks are asleep. "
-            "Add tasks the policy solves sometimes (harder ones if most are all correct), or check the grader if most are invalid."
-        )
+
+def saturation_report(generated: int, verdicts: Counter[Admission], scheduler: Scheduler) -> str:
+    """Why a search found nothing, and what to do."""
+    found = ", ".join(f"{n} {_MEANING[verdict]}" for verdict, n in verdicts.most_common())
+    asleep = scheduler.metrics().get("asleep_share", 0.0)
+    return (
+        f"no informative group among the last {generated} generated: {found}. {asleep:.0%} of the tasks are asleep. "
+        "Add tasks the policy solves sometimes (harder ones if most are all correct), or check the grader if most are invalid."
+    )
 
 
 _MEANING: dict[Admission, str] = {
