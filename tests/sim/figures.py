@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from snoozing_env import build_scheduler
+from snoozing_env.gates import LadderConfig
 from snoozing_env.sim.compare import dip
 from snoozing_env.sim.learner import Learner
 from snoozing_env.sim.presets import PRESETS
@@ -32,8 +33,11 @@ def run(learner: str, arm: str, seed: int) -> Trace:
 SHARES: dict[str, dict[str, object]] = {
     "before filtering": {"shares_of": "draws"},
     "final batch": {"shares_of": "batch"},
+    "final batch, patient": {"shares_of": "batch", "lend_after": 100.0},
 }
-"""Figure 3's two readings of "equally weighted", under plain dynamic sampling."""
+"""Figure 3's two readings of "equally weighted", under plain dynamic sampling; the last never lends a place before a
+hundred groups were generated for it."""
+PATIENT = LadderConfig(partial_after=200.0)
 
 
 @lru_cache(maxsize=64)
@@ -42,7 +46,8 @@ def hard_shares(shares: str, seed: int) -> tuple[float, ...]:
     world = Learner(PRESETS["subsets"], seed)
     mixture = {"weights": {"easy": 1, "hard": 1}, **SHARES[shares]}
     scheduler = build_scheduler({"snooze": ARMS["plain"], "mixture": mixture}, world.tasks, seed)
-    trace = simulate(world, scheduler, LoopConfig(steps=STEPS))
+    ladder = PATIENT if shares.endswith("patient") else LadderConfig()
+    trace = simulate(world, scheduler, LoopConfig(steps=STEPS, ladder=ladder))
     return tuple(step.shares["hard"] for step in trace.steps)
 
 

@@ -19,7 +19,12 @@ def test_figure_3_equal_weights_of_draws_drift_and_equal_shares_of_the_batch_hol
     drifting, held = hard_shares("before filtering", seed), hard_shares("final batch", seed)
     assert sum(drifting[:15]) / 15 < 0.55
     assert sum(drifting[-15:]) / 15 > 0.7
-    assert held == (0.5,) * STEPS, "exact in every batch, although the easy subset is filtered most"
+    assert sum(held[-15:]) / 15 == pytest.approx(0.5, abs=0.02)
+    exact = sum(share == 0.5 for share in held)
+    assert exact >= 0.97 * STEPS, (
+        "but for a few late ones, when hardly a group of the easy subset has a spread"
+    )
+    assert hard_shares("final batch, patient", seed) == (0.5,) * STEPS
 
 
 @pytest.mark.parametrize("seed", FRESH_SEEDS)
