@@ -170,3 +170,25 @@ def test_a_fleet_starts_with_one_engine_down_and_not_with_none_up():
 def test_a_fleet_of_none_is_refused():
     with pytest.raises(ValueError, match="at least one engine"):
         FleetEngine({})
+
+
+def test_draining_waits_for_what_was_sent_and_sends_the_rest_elsewhere():
+    async def program(fleet: FleetEngine, echoes: list[Echo]) -> None:
+        running = asyncio.create_task(ask(fleet, 0, 1))
+        await asyncio.sleep(0.5)
+        await fleet.drain(0)
+        assert fleet.members[0].load == 0
+        assert set(await ask(fleet, 2, 3, 4)) == {1}
+        fleet.served(0, 1)
+        assert 0 in await ask(fleet, 5, 6)
+        await running
+
+    with_fleet(program)
+
+
+def test_a_fleet_of_one_goes_on_answering_while_it_drains():
+    async def program(fleet: FleetEngine, echoes: list[Echo]) -> None:
+        await fleet.drain(0)
+        assert await ask(fleet, 0) == [0]
+
+    with_fleet(program, n=1)

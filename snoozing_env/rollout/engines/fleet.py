@@ -21,7 +21,8 @@ from snoozing_env.rollout.engines.base import Completion, Endpoint, Engine, Mess
 
 log = logging.getLogger(__name__)
 
-Condition = Literal["serving", "down", "stale"]
+Condition = Literal["serving", "draining", "down", "stale"]
+_UP: tuple[Condition, ...] = ("serving", "draining")
 
 
 @dataclass(slots=True)
@@ -53,6 +54,7 @@ class FleetEngine:
         self._home: dict[int, int] = {}
         self._prober: asyncio.Task[None] | None = None
         self._started = False
+        self._idle = asyncio.Event()
 
     @property
     def model(self) -> str:
@@ -61,13 +63,13 @@ class FleetEngine:
     @property
     def version(self) -> int:
         """Oldest version that the next request may see."""
-        return min((m.engine.version for m in self.members if m.condition == "serving"), default=0)
+        return min((m.engine.version for m in self.members if m.condition in _UP), default=0)
 
     def set_version(self, version: int) -> None:
-        """Every engine that is up serves `version` now."""
-        for i, member in enumerate(self.members):
-            if member.condition != "down":
-                self.served(i, version)
+        """Every engine in service serves `version` now; one that came back meanwhile still waits for its push."""
+        for member in self.members:
+            if member.condition in _UP:
+                member.engine.set_version(version)
 
     def served(self, index: int, version: int) -> None:
         """The engine at `index` has been sent the weights of `version` and may be asked again."""
@@ -80,6 +82,15 @@ class FleetEngine:
     def stale(self) -> list[int]:
         """Engines that answer but have not been sent the present weights since they came back."""
         return [i for i, member in enumerate(self.members) if member.condition == "stale"]
+
+    async def drain(self, index: int) -> None:
+        """Send an engine nothing new and wait until it has answered what it was sent; `served` ends that."""
+        member = self.members[index]
+        if member.condition == "serving":
+            member.condition = "draining"
+        while member.load and member.condition == "draining":
+            self._idle.clear()
+            await self._idle.wait()
 
     def fail(self, index: int, reason: str) -> None:
         """Take an engine out of service, e.g. because a push did not reach it."""
@@ -119,6 +130,7 @@ class FleetEngine:
                 self.fail(index, str(error))
             finally:
                 member.load -= n
+                self._idle.set()
 
     async def endpoint(self) -> Endpoint:
         """The address of the least loaded engine; an episode keeps to it, and its loss costs that episode."""
@@ -142,6 +154,8 @@ class FleetEngine:
         serving = [i for i, m in enumerate(self.members) if m.condition == "serving" and i not in tried]
         if not serving:
             self._need_one(tried)
+            # Every engine that is left is being drained for new weights: it takes one more request than planned.
+            serving = [i for i, m in enumerate(self.members) if m.condition == "draining" and i not in tried]
         home = None if group is None else self._home.get(group)
         chosen = home if home in serving else min(serving, key=lambda i: (self.members[i].load, i))
         assert chosen is not None
@@ -152,7 +166,7 @@ class FleetEngine:
         return chosen
 
     def _need_one(self, tried: set[int] | frozenset[int] = frozenset()) -> None:
-        if any(m.condition == "serving" and i not in tried for i, m in enumerate(self.members)):
+        if any(m.condition in _UP and i not in tried for i, m in enumerate(self.members)):
             return
         why = "; ".join(
             f"{m.name}: {m.reason if m.condition == 'down' else 'waits for weights'}" for m in self.members
