@@ -14,6 +14,7 @@ import numpy as np
 from snoozing_env.errors import ConfigError
 from snoozing_env.schedulers.base import LoadReport
 from snoozing_env.schedulers.clock import DatasetClock
+from snoozing_env.schedulers.conflict import NO_CAP, Conflict, Sides, Wake
 from snoozing_env.schedulers.difficulty import Columns, Difficulty
 from snoozing_env.schedulers.mixture import Mixture
 from snoozing_env.schedulers.outcomes import OutcomeTable, distinct_chunks, tabulate
@@ -34,10 +35,12 @@ class Curriculum:
         self.config = config
         self.tasks = tuple(tasks)
         seeds = np.random.SeedSequence(seed).spawn(3)
-        self._pass_rng, self._snooze_rng, self._selector_rng = (np.random.default_rng(s) for s in seeds)
+        self._pass_rng, snooze_rng, self._selector_rng = (np.random.default_rng(s) for s in seeds)
         n = len(self.tasks)
         self.queue = PassQueue(n, self._pass_rng)
-        self.snooze = Snooze(config.snooze, self.tasks, self._snooze_rng)
+        sides = None if config.conflict is None else Sides(config.conflict.pairs, self.tasks)
+        self.conflict = None if config.conflict is None or sides is None else Conflict(config.conflict, sides)
+        self.snooze = Snooze(config.snooze, self.tasks, snooze_rng, sides)
         self.difficulty = Difficulty(config.difficulty, self.tasks)
         half_life = config.half_life if isinstance(config, SelectedConfig) else float("inf")
         self._reversion = Reversion(half_life, self.difficulty)
@@ -142,9 +145,12 @@ class Curriculum:
     def wake(self, n: int) -> int:
         """Wake up to n tasks, the longest asleep first; they come up at the next draw."""
         woken_B = self._wake_longest(n, self._busy_N)
-        for task in woken_B[::-1]:
-            self.queue.put_first(int(task))
+        self._put_first(woken_B)
         return len(woken_B)
+
+    def _put_first(self, task_B: Ints) -> None:
+        for task in task_B[::-1]:
+            self.queue.put_first(int(task))
 
     def release(self, index: int) -> None:
         """Free a drawn task whose group was lost; it is offered again first."""
@@ -180,9 +186,38 @@ class Curriculum:
         self.source.observe(table, easy_B=easy_B)
         self.difficulty.observe(task_B, table.sum_B, table.valid_B.astype(np.float64))
         self._reversion.observe(task_B, table.version_B)
-        self.snooze.observe(
-            task_B, easy_B=easy_B, hard_B=hard_B, drawn_pass_B=self._drawn_pass_N[task_B].astype(np.int64)
+        wakes = (
+            []
+            if self.conflict is None
+            else self.conflict.observe(table, recheck_B=self.snooze.rechecks(task_B))
         )
+        self.snooze.observe(
+            task_B,
+            easy_B=easy_B,
+            hard_B=hard_B,
+            drawn_pass_B=self._drawn_pass_N[task_B].astype(np.int64),
+            most_B=np.inf if self.conflict is None else self.conflict.most(task_B),
+        )
+        for wake in wakes:
+            self._wake_side(wake)
+
+    def _wake_side(self, wake: Wake) -> None:
+        if self.conflict is None:
+            return
+        elsewhere_N = self.conflict.sides.side_N != wake.side
+        if wake.most < NO_CAP:
+            self.snooze.shorten(
+                np.flatnonzero(~elsewhere_N & self.snooze.asleep_N(self.source.now_N())), wake.most
+            )
+        if wake.looks:
+            self._put_first(self._wake_longest(wake.looks, self._busy_N | elsewhere_N))
+
+    def warnings(self) -> list[str]:
+        """What the run should say aloud, once each: what came up since the last call."""
+        messages = [] if self.conflict is None else list(self.conflict.messages)
+        if self.conflict is not None:
+            self.conflict.messages.clear()
+        return messages
 
     def _extremes(self, table: OutcomeTable) -> tuple[Bools, Bools]:
         """[B] too easy and too hard: every valid reward at the maximum or at zero, and enough of them (Z1)."""
@@ -210,13 +245,12 @@ class Curriculum:
             "busy": float(self._busy_N.sum()),
             "fallback": float(self._fallen_back),
             "asleep_share": float(self.snooze.asleep_N(self.source.now_N()).sum()) / n,
-            "snoozed": float(self.snooze.snoozed),
-            "woken": float(self.snooze.woken),
-            "woken_early": float(self.snooze.woken_early),
-            "forgotten": float(self.snooze.forgotten),
+            **self.snooze.metrics(),
             "visited_share": float((self.difficulty.visits_N > 0).sum()) / n,
             "pass_rate_mean": float(self.difficulty.mean_N().mean()),
         }
+        if self.conflict is not None:
+            common |= self.conflict.metrics()
         if isinstance(self.source, Selection):
             common["floor_groups"] = float(self.source.floor_groups)
             common |= self.source.selector.metrics()
@@ -227,16 +261,16 @@ class Curriculum:
         meta: dict[str, Any] = {
             **self.queue.state(),
             "pass_rng": self._pass_rng.bit_generator.state,
-            "snooze_rng": self._snooze_rng.bit_generator.state,
-            "snooze_clock": self.snooze.clock,
+            "snooze": self.snooze.state(),
             "fallen_back": self._fallen_back,
             "counts": {
                 "drawn": self._drawn,
                 "observed": self._observed,
                 "unjudged": self._unjudged,
-                **{name: getattr(self.snooze, name) for name in _SNOOZE_COUNTS},
             },
         }
+        if self.conflict is not None:
+            meta["conflict"] = self.conflict.state()
         if isinstance(self.source, Selection):
             meta["selection"] = self.source.state()
             meta["selector_rng"] = self._selector_rng.bit_generator.state
@@ -265,7 +299,7 @@ class Curriculum:
                 column[moved_N >= 0] = old[moved_N[moved_N >= 0]]
         meta = snapshot.meta
         self._pass_rng.bit_generator.state = meta["pass_rng"]
-        self._snooze_rng.bit_generator.state = meta["snooze_rng"]
+        self.snooze.restore(meta["snooze"])
         to_new = np.full(len(snapshot.keys), -1, np.int64)
         to_new[moved_N[moved_N >= 0]] = np.flatnonzero(moved_N >= 0)
         self.queue.restore(meta, snapshot.column("order"), to_new, fresh=np.flatnonzero(moved_N < 0))
@@ -273,17 +307,16 @@ class Curriculum:
             self._selector_rng.bit_generator.state = meta["selector_rng"]
             self._reversion.now = int(meta["version"])
             self.source.restore(meta["selection"], to_new)
-        self.snooze.clock = int(meta["snooze_clock"])
+        if self.conflict is not None and "conflict" in meta:  # a resumed run may begin to watch
+            self.conflict.restore(meta["conflict"])
         counts = meta["counts"]
         self._drawn, self._observed, self._unjudged = counts["drawn"], counts["observed"], counts["unjudged"]
-        for name in _SNOOZE_COUNTS:
-            setattr(self.snooze, name, int(counts[name]))
         self._set_fallen_back(bool(meta["fallen_back"]))
         self._busy_N[:] = False
         return report
 
     def _columns(self) -> Columns:
-        """Live arrays by column name; 42 bytes a task, and at most 22 more for a selector."""
+        """Live arrays by column name; 46 bytes a task, and at most 18 more for a selector."""
         common: Columns = {
             "order": self.queue.order_N,
             "drawn_pass": self._drawn_pass_N,
@@ -294,6 +327,3 @@ class Curriculum:
         if isinstance(self.source, Selection):
             common |= {"seen": self._reversion.seen_N, **self.source.selector.columns()}
         return common
-
-
-_SNOOZE_COUNTS = ("snoozed", "woken", "forgotten", "woken_early")
