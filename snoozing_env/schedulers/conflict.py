@@ -24,8 +24,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from snoozing_env.config import FrozenConfig
-from snoozing_env.errors import ConfigError, did_you_mean
 from snoozing_env.schedulers.outcomes import OutcomeTable
+from snoozing_env.schedulers.sides import Sides
 from snoozing_env.types import Bools, Floats, Ints, TaskInfo
 
 NO_CAP = float(2**31 - 1)
@@ -39,7 +39,7 @@ SPREAD = 0.05
 class ConflictConfig(FrozenConfig):
     """Which behaviours are opposed, and how closely they are watched."""
 
-    pairs: tuple[tuple[str, str], ...] = Field(min_length=1)
+    pairs: tuple[tuple[str, str], ...] = ()
     """Opposed sides, e.g. [["refuse", "comply"]]. A side is a task's `side`, else its `cluster`, else its dataset."""
     window: float = Field(default=48.0, gt=0)
     """Informative groups of a pair after which evidence counts half: two batches of 24."""
@@ -78,45 +78,12 @@ class Wake:
     """None may skip more passes than this."""
 
 
-class Sides:
-    """Which side each task is on; side 2i opposes side 2i + 1."""
-
-    def __init__(self, pairs: Sequence[tuple[str, str]], tasks: Sequence[TaskInfo]) -> None:
-        self.names = tuple(name for pair in pairs for name in pair)
-        index = {name: s for s, name in enumerate(self.names)}
-        side = [_side(task, index) for task in tasks]
-        self.side_N = np.asarray(side, np.int16)
-        """[N] -1 = on no side."""
-        self.size_S = np.bincount(self.side_N[self.side_N >= 0], minlength=len(self.names))
-        known = {label for t in tasks for label in (t.side, t.cluster, t.dataset) if label}
-        for name, size in zip(self.names, self.size_S, strict=True):
-            if not size:
-                raise ConfigError(
-                    f"scheduler.conflict names the side {name!r}, which no task is on.{did_you_mean(name, known)} "
-                    "A side is a task's `side`, else its `cluster`, else its dataset."
-                )
-
-    def partner(self, side: int) -> int:
-        return side ^ 1
-
-    @property
-    def opposed(self) -> dict[str, str]:
-        """Each side's opponent, by name."""
-        return {name: self.names[self.partner(s)] for s, name in enumerate(self.names)}
-
-
-def _side(task: TaskInfo, index: Mapping[str, int]) -> int:
-    for label in (task.side, task.cluster, task.dataset):
-        if label in index:
-            return index[label]
-    return -1
-
-
 class Conflict:
     """Watches S sides; decides, and leaves the waking to the curriculum."""
 
-    def __init__(self, config: ConflictConfig, sides: Sides) -> None:
-        self.config, self.sides = config, sides
+    def __init__(self, config: ConflictConfig, tasks: Sequence[TaskInfo]) -> None:
+        self.config, self.sides = config, Sides(config.pairs, tasks)
+        sides = self.sides
         self._pool_S = sides.size_S / _of_pair(sides.size_S.astype(np.float64))
         n = len(sides.names)
         self.cap_S = np.full(n, NO_CAP)
@@ -130,13 +97,13 @@ class Conflict:
     def most(self, task_B: Ints) -> Floats:
         """[B] most passes each task may skip."""
         side_B = self.sides.side_N[task_B]
-        return np.where(side_B >= 0, self.cap_S[side_B], NO_CAP)
+        return np.append(self.cap_S, NO_CAP)[side_B]  # -1 reads the last
 
     def observe(self, table: OutcomeTable, *, recheck_B: Bools) -> list[Wake]:
         """Take in judged groups, told which are re-checks of mastered tasks; what to wake, if anything."""
-        side_B = self.sides.side_N[table.task_B]
+        side_B = self.sides.side_N[table.task_B].astype(np.int64)
         inside_B = side_B >= 0
-        if not inside_B.any():
+        if not inside_B.any():  # above all: nothing is watched
             return []
         n, s = len(self.sides.names), self._state_S
         spread_B = table.max_B - table.min_B > 1e-6
@@ -253,6 +220,8 @@ class Conflict:
             "cap": np.where(self.cap_S < NO_CAP, self.cap_S, 0.0),
             "alarmed": self._state_S["alarmed"],
         }
+        if not self.sides.names:
+            return {}
         found = {"conflict_alarms": float(self.alarms), "conflict_looks": float(self.looks)}
         for name, value_S in columns.items():
             found |= {

@@ -5,11 +5,12 @@ lucky when it fell asleep, which does not depend on t, or it was forgotten since
 
     P(imperfect | t) = 1 - (1 - luck) · exp(-h·t)
 
-Counting failures alone would take a set of half-learned tasks for a conflict: in the simulator a standalone set's
-re-checks fail as often as a conflicting pair's (13 to 25 % against 10 to 25 %), but the former at every t alike. So
-the posterior is over both, on a grid, from the counts of re-checks and of imperfect ones at each t; sleeps are
-spread around N, or luck and forgetting could not be told apart. The prior: luck uniform on [0, 1/2], h exponential
-with the mean that makes `prior_passes` the answer.
+Counting failures alone would take half-learned tasks for a conflict: in the simulator a standalone set's re-checks
+fail as often as a conflicting pair's (13 to 25 % against 10 to 25 %), but the former at every t alike. So the
+posterior is over both, on a grid, from the counts of re-checks and of imperfect ones at each t. What tells luck from
+forgetting is that N changes: evidence from other N counts for `half_life` passes. The prior: luck uniform on
+[0, 1/2]; h a Gamma of shape 1/2, so that very slow is as easily believed as fast, with the mean that makes
+`prior_passes` the answer.
 
 Tasks not yet re-checked enter nowhere. Given t, a re-check's result does not depend on whether other sleepers have
 come back, so leaving them out biases nothing; dividing failures by *all* sleepers would.
@@ -23,16 +24,18 @@ the largest with F(h·(N + 1)) ≤ forgotten_share, at the posterior mean of h.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from snoozing_env.config import FrozenConfig
 from snoozing_env.types import Bools, Floats, Ints
 
 LUCK = np.linspace(0.0, 0.5, 16)
 HAZARD = np.geomspace(1e-4, 2.0, 48)
+SHAPE = 0.5
+"""Of the Gamma prior of h."""
 LONGEST = 64
 """Re-checks after longer sleeps count as after so many passes."""
 
@@ -40,14 +43,23 @@ LONGEST = 64
 class AutoConfig(FrozenConfig):
     """How `skip_passes = "auto"` chooses N."""
 
-    forgotten_share: float = Field(default=0.05, gt=0, lt=0.5)
+    forgotten_share: float = Field(default=0.025, gt=0, lt=0.5)
     """Share of sleeping tasks that may be forgotten, on average over a sleep."""
     prior_passes: float = Field(default=5.0, gt=0)
     """N before any re-check."""
     min_passes: float = Field(default=1.0, ge=1)
     max_passes: float = Field(default=50.0, ge=1, lt=LONGEST)
-    half_life: float = Field(default=20.0, gt=0)
+    half_life: float = Field(default=50.0, gt=0)
     """Passes after which a re-check counts half: the policy that forgot was another one."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not self.min_passes <= self.prior_passes <= self.max_passes:
+            raise ValueError(
+                f"min_passes {self.min_passes:g}, prior_passes {self.prior_passes:g}, max_passes {self.max_passes:g}: "
+                "they must be in this order"
+            )
+        return self
 
 
 class Forgetting:
@@ -67,7 +79,9 @@ class Forgetting:
         """Pass up to which each cell's counts are faded."""
         self._most = _exposure(config.forgotten_share)
         mean = self._most / (config.prior_passes + 1.0)
-        self._log_prior = (np.log(HAZARD) - HAZARD / mean)[None, :].repeat(len(LUCK), axis=0).reshape(-1)
+        # On a geometric grid a density is weighed by h.
+        log_prior_H = SHAPE * np.log(HAZARD) - SHAPE * HAZARD / mean
+        self._log_prior = np.tile(log_prior_H, len(LUCK))
         survival = (1.0 - LUCK)[:, None, None] * np.exp(-HAZARD[:, None] * np.arange(LONGEST + 1))
         survival = np.clip(survival, 1e-12, 1.0 - 1e-9).reshape(-1, LONGEST + 1)
         self._log_held, self._log_lapsed = np.log(survival).T, np.log1p(-survival).T

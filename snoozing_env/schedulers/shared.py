@@ -23,9 +23,9 @@ class CurriculumConfig(FrozenConfig):
     .prior-strength."""
     mixture: MixtureConfig | None = None
     """Shares of datasets; None = wherever the rule finds tasks."""
-    conflict: ConflictConfig | None = None
-    """Opposed behaviours to keep in balance: [scheduler.conflict] pairs = [["refuse", "comply"]], .window, .vanished,
-    .drop, .looks, .cap, .release, .confidence; None = not watched."""
+    conflict: ConflictConfig = ConflictConfig()
+    """Opposed behaviours to keep in balance: [scheduler.conflict] pairs = [["refuse", "comply"]] (default: none),
+    .window, .vanished, .drop, .looks, .cap, .calm, .release, .confidence."""
     min_valid: int = Field(default=2, ge=1)
     """Groups with fewer valid rollouts teach nothing and are offered again (D1)."""
     max_retries: int = Field(default=2, ge=0)

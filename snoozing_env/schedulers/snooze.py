@@ -20,8 +20,9 @@ import numpy as np
 from pydantic import Field, NonNegativeFloat, model_validator
 
 from snoozing_env.config import FrozenConfig
-from snoozing_env.schedulers.conflict import Sides
 from snoozing_env.schedulers.forgetting import AutoConfig, Forgetting
+from snoozing_env.schedulers.outcomes import OutcomeTable
+from snoozing_env.schedulers.sides import Sides
 from snoozing_env.types import Bools, Floats, Ints, TaskInfo
 
 NEVER = np.int32(2**31 - 1)
@@ -76,12 +77,12 @@ class Snooze:
         config: SnoozeConfig,
         tasks: Sequence[TaskInfo],
         rng: np.random.Generator,
-        sides: Sides | None = None,
+        sides: Sides,
     ) -> None:
         self.config = config
         self._rng = rng
         self.factor_N, self._cell_N, cells = _resolve_factors(config, tasks, sides)
-        self.forgetting = Forgetting(config.auto, cells, {} if sides is None else sides.opposed)
+        self.forgetting = Forgetting(config.auto, cells, sides.opposed)
         self.wake_pass_N = np.zeros(len(tasks), np.int32)
         """First pass in which the task may be drawn again; 0 = it is awake."""
         self.slept_at_N = np.zeros(len(tasks), np.int64)
@@ -119,6 +120,12 @@ class Snooze:
         """Let sleepers skip at most so many passes, those already skipped included; the next group is a re-check."""
         limit_K = np.minimum(self.slept_pass_N[task_K] + 1 + np.rint(most), float(NEVER))
         self.wake_pass_N[task_K] = np.minimum(self.wake_pass_N[task_K], limit_K).astype(np.int32)
+
+    def extremes(self, table: OutcomeTable) -> tuple[Bools, Bools]:
+        """[B] too easy and too hard: every valid reward at the maximum or at zero, and enough of them (Z1)."""
+        enough_B = table.valid_B >= np.ceil(self.config.easy_share * table.size_B)
+        easy_B = enough_B & (table.min_B >= 1.0 - self.config.tolerance)
+        return easy_B, enough_B & (table.max_B <= self.config.tolerance)
 
     # -- who falls asleep -------------------------------------------------------------------------------
 
@@ -233,21 +240,22 @@ _COUNTS = ("clock", "snoozed", "woken", "forgotten", "woken_early")
 
 
 def _resolve_factors(
-    config: SnoozeConfig, tasks: Sequence[TaskInfo], sides: Sides | None
+    config: SnoozeConfig, tasks: Sequence[TaskInfo], sides: Sides
 ) -> tuple[Floats, Ints, list[str]]:
     """[N] the task's own factor, else its cluster's, its dataset's, or the global one (Z6); for "auto", [N] the cell
     that measures it (-1 = none) and the cells' names."""
     factors, cell = np.empty(len(tasks)), np.full(len(tasks), -1, np.int32)
     cells: dict[str, int] = {}
     for i, task in enumerate(tasks):
-        own, name = task.snooze_factor, task.dataset
-        if own is None and task.cluster in config.clusters:
+        own: Factor | None = task.snooze_factor
+        name: str = task.dataset
+        if own is None and task.cluster is not None and task.cluster in config.clusters:
             own, name = config.clusters[task.cluster], task.cluster
         elif own is None:
             own = config.datasets.get(name, config.skip_passes)
         if own == "auto":
-            if sides is not None and sides.side_N[i] >= 0:
-                name = sides.names[sides.side_N[i]]
+            side = int(sides.side_N[i])
+            name = sides.names[side] if side >= 0 else name
             cell[i] = cells.setdefault(name, len(cells))
         factors[i] = config.auto.prior_passes if own == "auto" else own
     bad = np.flatnonzero(np.isnan(factors) | (factors < 0))
