@@ -32,8 +32,6 @@ NO_CAP = float(2**31 - 1)
 """More passes than any sleep; a number, not infinity, for state is JSON."""
 MOST_LOOKS = 4.0
 """Evidence about a side weighs at most so many times `looks`."""
-SPREAD = 0.05
-"""Variance of a group's pass rate before any was seen, worth one group: Beta(1, 4)'s is .027, a coin's .25."""
 
 
 class ConflictConfig(FrozenConfig):
@@ -89,7 +87,6 @@ class Conflict:
         self.cap_S = np.full(n, NO_CAP)
         """Most passes a task of the side may skip."""
         self._state_S: dict[str, Floats] = {name: np.zeros(n) for name in _COLUMNS}
-        self._state_S["best"][:] = 1.0  # what falls asleep was all-max
         self.alarms = self.looks = 0
         """Counts since the start of the run."""
         self.messages: deque[str] = deque(maxlen=100)
@@ -110,15 +107,29 @@ class Conflict:
         trained_S = np.bincount(side_B[inside_B & spread_B], minlength=n).astype(np.float64)
         pair_S = _of_pair(trained_S)
         s["trained"] = s["trained"] * self._fade(pair_S) + trained_S
-        looked_B = inside_B & recheck_B
-        self._look_at(
-            side_B[looked_B], (table.sum_B / table.valid_B)[looked_B], self._fade(_partners(trained_S))
-        )
+        looked_B, first_B = inside_B & recheck_B, inside_B & ~recheck_B
+        rate_B = table.sum_B / table.valid_B
+        self._level(side_B[first_B], rate_B[first_B])
+        self._look_at(side_B[looked_B], rate_B[looked_B], self._fade(_partners(trained_S)))
         for name in ("since_look", "since_cap", "calm"):
             s[name] = s[name] + pair_S
         wakes = [*self._alarms(), *self._looks()]
         self._release(pair_S)
         return wakes
+
+    def _level(self, side_B: Ints, rate_B: Floats) -> None:
+        """Until a side has re-checks to compare with, its best is the rate of its other groups. It must not be 1: of a
+        half-learned side only the lucky fall asleep, and they come back at its level without having been unlearned."""
+        s, n = self._state_S, len(self.sides.names)
+        count_S = np.bincount(side_B, minlength=n)
+        weight_S = np.minimum(s["seen"], MOST_LOOKS * self.config.looks)
+        s["seen"] = weight_S + count_S
+        total_S = s["level"] * weight_S + np.bincount(side_B, weights=rate_B, minlength=n)
+        s["level"] = np.where(s["seen"] > 0, total_S / np.maximum(s["seen"], 1.0), 0.0)
+        off_S = np.sqrt(0.5 * s["level"] * (1.0 - s["level"]) / np.maximum(s["seen"], 1.0))
+        surely_S = s["level"] - self.config.confidence * off_S
+        ready_S = (s["compared"] == 0) & (s["seen"] >= self.config.looks)
+        s["best"] = np.where(ready_S, np.maximum(s["best"], surely_S), s["best"])
 
     def _look_at(self, side_B: Ints, rate_B: Floats, fade_S: Floats) -> None:
         """Fold in the pass rates of re-checks. A wave of hundreds must not outweigh the next few looks, so the evidence
@@ -146,11 +157,18 @@ class Conflict:
         return np.where(pair_S > 0, self._state_S["trained"] / np.maximum(pair_S, 1e-9), self._pool_S)
 
     def _fallen(self) -> Bools:
+        s = self._state_S
+        enough_S = s["looked"] >= self.config.looks / 2
+        return enough_S & (self.rates() + self._reach() < s["best"] - self.config.drop)
+
+    def _reach(self) -> Floats:
+        """[S] how far the pass rate on re-checks may be off, at the configured confidence. Before any was seen a group's
+        rate varies half as much as a single rollout's would at the best rate; that guess is worth one group."""
         s, rate_S = self._state_S, self.rates()
         n_S = np.maximum(s["looked"], 1e-9)
-        variance_S = (np.maximum(s["held_2"] - n_S * rate_S**2, 0.0) + SPREAD) / (n_S + 1.0)
-        upper_S = rate_S + self.config.confidence * np.sqrt(variance_S / n_S)
-        return (s["looked"] >= 2) & (upper_S < s["best"] - self.config.drop)
+        guess_S = 0.5 * np.clip(s["best"] * (1.0 - s["best"]), 0.05, 0.25)
+        variance_S = (np.maximum(s["held_2"] - n_S * rate_S**2, 0.0) + guess_S) / (n_S + 1.0)
+        return self.config.confidence * np.sqrt(variance_S / n_S)
 
     def _overlooked(self) -> Bools:
         pair_S = _of_pair(self._state_S["trained"])
@@ -197,9 +215,10 @@ class Conflict:
         doubled_S = np.where(2.0 * self.cap_S > config.release, NO_CAP, 2.0 * self.cap_S)
         self.cap_S = np.where(due_S, doubled_S, self.cap_S)
         s["calm"] = np.where(due_S, 0.0, s["calm"])
-        # A best that never came down would hold a side to its luckiest hour; one that came down fast would follow a
-        # slow unlearning to the bottom.
-        lower_S = np.maximum(rate_S, s["best"] - config.drop / 64.0 * pair_S / config.window)
+        # The best is what the rate surely was: the highest of many noisy rates would be an accident. It comes down, or it
+        # would hold a side to its luckiest hour, but slowly, or it would follow a slow unlearning to the bottom.
+        lower_S = np.maximum(rate_S - self._reach(), s["best"] - config.drop / 64.0 * pair_S / config.window)
+        s["compared"] = np.where(known_S, 1.0, s["compared"])
         s["best"] = np.where(known_S & (s["alarmed"] == 0), lower_S, s["best"])
 
     def _warn(self, side: int) -> None:
@@ -259,6 +278,9 @@ _COLUMNS = (
     "looked",
     "held",
     "held_2",
+    "seen",
+    "level",
+    "compared",
     "best",
     "alarmed",
     "episodes",
@@ -266,7 +288,8 @@ _COLUMNS = (
     "since_cap",
     "calm",
 )
-"""Per side: informative groups, re-checks, their summed rates and squared rates, all faded; the recent best rate; whether
+"""Per side: informative groups, re-checks, their summed rates and squared rates, all faded; other groups and their mean
+rate; whether re-checks were ever enough to compare with; the recent best rate; whether
 alarmed and how often so far; the pair's informative groups since the last look, the last cap, the last drop."""
 
 

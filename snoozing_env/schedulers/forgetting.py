@@ -32,7 +32,7 @@ from pydantic import Field, model_validator
 from snoozing_env.config import FrozenConfig
 from snoozing_env.types import Bools, Floats, Ints
 
-LUCK = np.linspace(0.0, 0.5, 16)
+LUCK = np.linspace(0.0, 0.5, 51)
 HAZARD = np.geomspace(1e-4, 2.0, 48)
 SHAPE = 0.5
 """Of the Gamma prior of h."""
