@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
+from snoozing_env.schedulers.conflict import ConflictConfig
 from snoozing_env.schedulers.difficulty import DifficultyConfig
 from snoozing_env.schedulers.mixture import MixtureConfig
 from snoozing_env.schedulers.selector import Pool, Selector
@@ -22,6 +23,9 @@ class CurriculumConfig(FrozenConfig):
     .prior-strength."""
     mixture: MixtureConfig | None = None
     """Shares of datasets; None = wherever the rule finds tasks."""
+    conflict: ConflictConfig = ConflictConfig()
+    """Opposed behaviours to keep in balance: [scheduler.conflict] pairs = [["refuse", "comply"]] (default: none),
+    .window, .vanished, .drop, .looks, .cap, .calm, .release, .confidence."""
     min_valid: int = Field(default=2, ge=1)
     """Groups with fewer valid rollouts teach nothing and are offered again (D1)."""
     max_retries: int = Field(default=2, ge=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -13,22 +13,13 @@ from pydantic import Field, field_validator, model_validator
 from snoozing_env.config import FrozenConfig
 from snoozing_env.errors import did_you_mean
 from snoozing_env.outcome_log import FILE_NAME, LoggedOutcome, read_outcomes
-from snoozing_env.schedulers import KINDS, CurriculumConfig, SchedulerConfig, UniformConfig, build_scheduler
-from snoozing_env.schedulers.snooze import SnoozeConfig
+from snoozing_env.schedulers import KINDS, CurriculumConfig, SchedulerConfig, build_scheduler
 from snoozing_env.sim.learner import Learner, LearnerConfig
-from snoozing_env.sim.presets import PRESETS
+from snoozing_env.sim.presets import ARM_SETS, PRESETS
 from snoozing_env.sim.replay import Replay
 from snoozing_env.sim.run import LoopConfig, StepMetrics, Trace, simulate
 from snoozing_env.sim.world import World
 from snoozing_env.types import Floats
-
-SNOOZES: dict[str, SchedulerConfig] = {
-    "plain": UniformConfig(snooze=SnoozeConfig(mode="off")),
-    "permanent": UniformConfig(snooze=SnoozeConfig(mode="permanent")),
-    "snooze 2": UniformConfig(snooze=SnoozeConfig(skip_passes=2.0)),
-    "snooze 5": UniformConfig(snooze=SnoozeConfig(skip_passes=5.0)),
-}
-"""What is compared when a config names no scheduler: the arms of seed S0."""
 
 
 class SimulationConfig(FrozenConfig):
@@ -39,6 +30,9 @@ class SimulationConfig(FrozenConfig):
     dynamic sampling, the permanent filter, snooze 2 and snooze 5."""
     kinds: tuple[str, ...] = ()
     """Also one arm for each of these kinds of scheduler with its defaults, e.g. --kinds uniform,thompson."""
+    arm_set: Literal["snoozes", "conflict"] = "snoozes"
+    """Which arms when none are named: `snoozes`, or `conflict`, seed S0's figure 4 with and without the conflict
+    monitor and "auto", for --presets conflict."""
     presets: tuple[str, ...] = ("standalone", "subsets", "conflict")
     """Learners that ship with the package; empty = only those of `learners` and `outcomes`."""
     learners: dict[str, LearnerConfig] = Field(default_factory=dict)
@@ -95,7 +89,7 @@ class SimulationConfig(FrozenConfig):
             **self.schedulers,
             **{kind: KINDS[kind]() for kind in self.kinds},
         }
-        return named or dict(SNOOZES)
+        return named or dict(ARM_SETS[self.arm_set])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Learners by name: what `snooze simulate` compares when nothing else is said.
+"""Learners and arms by name: what `snooze simulate` compares when nothing else is said.
 
     standalone   one data set that is learned to the end, as GSM8K is (seed S0, figure 2): some verdicts wrong, some
                  tasks broken, near-duplicates in pairs
@@ -28,6 +28,9 @@ Not tuned, and the same in every preset: how groups are drawn, judged, filtered 
 
 from __future__ import annotations
 
+from snoozing_env.schedulers import SchedulerConfig, UniformConfig
+from snoozing_env.schedulers.conflict import ConflictConfig
+from snoozing_env.schedulers.snooze import SnoozeConfig
 from snoozing_env.sim.learner import LearnerConfig, PopulationConfig
 
 PRESETS: dict[str, LearnerConfig] = {
@@ -69,3 +72,26 @@ PRESETS: dict[str, LearnerConfig] = {
         side_rate=5.0,
     ),
 }
+
+_WATCHED = ConflictConfig(pairs=(("answerable", "unanswerable"),))
+
+ARM_SETS: dict[str, dict[str, SchedulerConfig]] = {
+    "snoozes": {
+        "plain": UniformConfig(snooze=SnoozeConfig(mode="off")),
+        "permanent": UniformConfig(snooze=SnoozeConfig(mode="permanent")),
+        "snooze 2": UniformConfig(snooze=SnoozeConfig(skip_passes=2.0)),
+        "snooze 5": UniformConfig(snooze=SnoozeConfig(skip_passes=5.0)),
+    },
+    "conflict": {
+        "plain": UniformConfig(snooze=SnoozeConfig(mode="off")),
+        "snooze 2": UniformConfig(snooze=SnoozeConfig(skip_passes=2.0)),
+        "snooze 3": UniformConfig(snooze=SnoozeConfig(skip_passes=3.0)),
+        "snooze 5": UniformConfig(snooze=SnoozeConfig(skip_passes=5.0)),
+        "snooze 5, watched": UniformConfig(snooze=SnoozeConfig(skip_passes=5.0), conflict=_WATCHED),
+        "permanent": UniformConfig(snooze=SnoozeConfig(mode="permanent")),
+        "permanent, watched": UniformConfig(snooze=SnoozeConfig(mode="permanent"), conflict=_WATCHED),
+        "auto": UniformConfig(snooze=SnoozeConfig(skip_passes="auto")),
+        "auto, watched": UniformConfig(snooze=SnoozeConfig(skip_passes="auto"), conflict=_WATCHED),
+    },
+}
+"""What is compared when a config names no scheduler; `watched` = with the conflict monitor."""
