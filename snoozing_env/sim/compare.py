@@ -30,9 +30,10 @@ class SimulationConfig(FrozenConfig):
     dynamic sampling, the permanent filter, snooze 2 and snooze 5."""
     kinds: tuple[str, ...] = ()
     """Also one arm for each of these kinds of scheduler with its defaults, e.g. --kinds uniform,thompson."""
-    arm_set: Literal["snoozes", "conflict"] = "snoozes"
+    arm_set: Literal["snoozes", "conflict", "shares"] = "snoozes"
     """Which arms when none are named: `snoozes`, or `conflict`, seed S0's figure 4 with and without the conflict
-    monitor and "auto", for --presets conflict."""
+    monitor and "auto", for --presets conflict. `shares`, figure 3: equal weights before
+    filtering beside equal shares of the final batch, on the preset `subsets`."""
     presets: tuple[str, ...] = ("standalone", "subsets", "conflict")
     """Learners that ship with the package; empty = only those of `learners` and `outcomes`."""
     learners: dict[str, LearnerConfig] = Field(default_factory=dict)

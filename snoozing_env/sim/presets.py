@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from snoozing_env.schedulers import SchedulerConfig, UniformConfig
 from snoozing_env.schedulers.conflict import ConflictConfig
+from snoozing_env.schedulers.mixture import MixtureConfig
 from snoozing_env.schedulers.snooze import SnoozeConfig
 from snoozing_env.sim.learner import LearnerConfig, PopulationConfig
 
@@ -73,6 +74,8 @@ PRESETS: dict[str, LearnerConfig] = {
     ),
 }
 
+_EQUAL: dict[str, float] = {"easy": 1.0, "hard": 1.0}
+_OFF = SnoozeConfig(mode="off")
 _WATCHED = ConflictConfig(pairs=(("answerable", "unanswerable"),))
 
 ARM_SETS: dict[str, dict[str, SchedulerConfig]] = {
@@ -92,6 +95,10 @@ ARM_SETS: dict[str, dict[str, SchedulerConfig]] = {
         "permanent, watched": UniformConfig(snooze=SnoozeConfig(mode="permanent"), conflict=_WATCHED),
         "auto": UniformConfig(snooze=SnoozeConfig(skip_passes="auto")),
         "auto, watched": UniformConfig(snooze=SnoozeConfig(skip_passes="auto"), conflict=_WATCHED),
+    },
+    "shares": {
+        "before filtering": UniformConfig(snooze=_OFF, mixture=MixtureConfig(weights=_EQUAL)),
+        "final batch": UniformConfig(snooze=_OFF, mixture=MixtureConfig(weights=_EQUAL, shares_of="batch")),
     },
 }
 """What is compared when a config names no scheduler; `watched` = with the conflict monitor."""

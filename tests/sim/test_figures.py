@@ -4,6 +4,8 @@ from itertools import pairwise
 
 import pytest
 
+from snoozing_env.sim.compare import SimulationConfig, simulate_all
+from snoozing_env.sim.run import LoopConfig
 from tests.sim.figures import ARMS, FRESH_SEEDS, STEPS, answerable, hard_share, hard_shares
 
 
@@ -25,6 +27,13 @@ def test_figure_3_equal_weights_of_draws_drift_and_equal_shares_of_the_batch_hol
         "but for a few late ones, when hardly a group of the easy subset has a spread"
     )
     assert hard_shares("final batch, patient", seed) == (0.5,) * STEPS
+
+
+def test_the_shipped_arms_of_figure_3_are_those_of_the_law() -> None:
+    config = SimulationConfig(arm_set="shares", presets=("subsets",), seeds=(100,), loop=LoopConfig(steps=20))
+    runs = {run.summary.scheduler: run.trace.steps for run in simulate_all(config)}
+    for name, steps in runs.items():
+        assert tuple(step.shares["hard"] for step in steps) == hard_shares(name, 100)[:20]
 
 
 @pytest.mark.parametrize("seed", FRESH_SEEDS)
