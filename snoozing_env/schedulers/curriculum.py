@@ -6,63 +6,25 @@ observe ─▶ too few valid: offer again ─ else ─▶ selector, difficulty �
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
-from snoozing_env.config import FrozenConfig
 from snoozing_env.errors import ConfigError
 from snoozing_env.schedulers.base import LoadReport
 from snoozing_env.schedulers.clock import DatasetClock
-from snoozing_env.schedulers.difficulty import Columns, Difficulty, DifficultyConfig
-from snoozing_env.schedulers.mixture import Mixture, MixtureConfig
+from snoozing_env.schedulers.difficulty import Columns, Difficulty
+from snoozing_env.schedulers.mixture import Mixture
 from snoozing_env.schedulers.outcomes import OutcomeTable, distinct_chunks, tabulate
 from snoozing_env.schedulers.passes import PassQueue
 from snoozing_env.schedulers.reversion import Reversion
-from snoozing_env.schedulers.selector import Pool, Selector
-from snoozing_env.schedulers.snooze import Snooze, SnoozeConfig
+from snoozing_env.schedulers.selector import AnyOpen, Pool
+from snoozing_env.schedulers.shared import CurriculumConfig, SelectedConfig
+from snoozing_env.schedulers.snooze import Snooze
 from snoozing_env.schedulers.source import Passes, Selection, Source
 from snoozing_env.schedulers.state import Snapshot, match_keys
 from snoozing_env.types import Bools, GroupOutcome, Ints, TaskInfo
-
-
-class CurriculumConfig(FrozenConfig):
-    """What every kind of scheduler shares."""
-
-    snooze: SnoozeConfig = SnoozeConfig()
-    """When a task sleeps: --scheduler.snooze.skip-passes N (default: 5.0), .mode, .spread, .datasets, .easy-share,
-    .tolerance, .too-hard, .too-hard-cap."""
-    difficulty: DifficultyConfig = DifficultyConfig()
-    """How pass rates are estimated: --scheduler.difficulty.estimate (last, ema or beta), .alpha, .decay,
-    .prior-strength."""
-    mixture: MixtureConfig | None = None
-    """Shares of datasets; None = wherever the rule finds tasks."""
-    min_valid: int = Field(default=2, ge=1)
-    """Groups with fewer valid rollouts teach nothing and are offered again (D1)."""
-    max_retries: int = Field(default=2, ge=0)
-    """Times in a row that such a group is offered again at once; after that it waits for its next pass."""
-
-    @property
-    def name(self) -> str:
-        """The config's `kind`, under which its state is saved."""
-        return str(type(self).model_fields["kind"].default)
-
-    def selector(self, pool: Pool) -> Selector | None:
-        """The rule that picks tasks; None = passes alone."""
-        return None
-
-
-class SelectedConfig(CurriculumConfig):
-    """What every kind with a selector shares."""
-
-    epsilon: float = Field(default=0.02, gt=0, le=1)
-    """Share of each draw that comes from uniform passes, so that no rule starves a task (S11): each is drawn within
-    1/epsilon passes of draws. The floor's groups are as informative as uniform's; in the chapter's simulation the
-    band keeps .963 of its groups with hardly a floor, .961 at .02, .957 at .05."""
-    half_life: float = Field(default=200.0, gt=0)
-    """Weight updates after which an unvisited task's evidence counts half; inf = never (S4)."""
 
 
 class Curriculum:
@@ -84,6 +46,7 @@ class Curriculum:
         self._drawn_pass_N = np.zeros(n, np.int32)
         self._retries_N = np.zeros(n, np.uint8)
         self._drawn = self._observed = self._unjudged = 0
+        self._fallen_back = False
 
     def _build_source(self, config: CurriculumConfig) -> Source:
         pool = Pool(
@@ -104,7 +67,33 @@ class Curriculum:
             clock,
             epsilon=config.epsilon if isinstance(config, SelectedConfig) else 0.0,
             mixture=None if mixture is None else Mixture(mixture, clock.names, clock.size_D),
+            fallback=AnyOpen(pool),
         )
+
+    # -- the way back to uniform ------------------------------------------------------------------------
+
+    @property
+    def fallen_back(self) -> bool:
+        """Whether draws are uniform until `recover` (S11)."""
+        return self._fallen_back
+
+    def fall_back(self) -> None:
+        """Draw uniformly until `recover`: passes over the awake tasks, within each dataset where a mixture sets shares.
+
+        For a trainer whose fixed, unfiltered evaluation has dropped (S11). The selector goes on learning, so that it is
+        up to date when it returns; snoozing, the mixture and the conflict monitor stay as configured, for `uniform`
+        has them too. Where passes are all there is, nothing changes but the metric.
+        """
+        self._set_fallen_back(True)
+
+    def recover(self) -> None:
+        """Let the selector draw again."""
+        self._set_fallen_back(False)
+
+    def _set_fallen_back(self, fallen_back: bool) -> None:
+        self._fallen_back = fallen_back
+        if isinstance(self.source, Selection):
+            self.source.fallen_back = fallen_back
 
     # -- drawing ----------------------------------------------------------------------------------------
 
@@ -112,7 +101,8 @@ class Curriculum:
         """[≤n] idle tasks, now busy: n of them whenever n are awake, the longest asleep when none is (Z11).
 
         With a mixture, `missing` says what each dataset still lacks in the batch (see `batch_shares`): then only
-        tasks of those datasets are drawn, in that proportion.
+        tasks of those datasets are drawn, in that proportion and no sleeper woken; short = one of them has too few
+        awake.
         """
         if n < 0:
             raise ValueError(f"draw(n) needs n >= 0, got {n}")
@@ -122,9 +112,8 @@ class Curriculum:
             else self._mixed.take(n, self._busy_N, missing)
         )
         self._drawn_pass_N[task_B] = pass_B
-        if n and not len(task_B):
-            barred_N = self._busy_N if missing is None else self._busy_N | ~self._mixed.of(missing)
-            task_B = self._wake_longest(n, barred_N)
+        if n and not len(task_B) and missing is None:
+            task_B = self._wake_longest(n, self._busy_N)
             self._busy_N[task_B] = True
             self._drawn_pass_N[task_B] = self.source.now(task_B)
         # A draw that comes up short has offered every idle task; those asleep let it go by.
@@ -136,6 +125,17 @@ class Curriculum:
     def batch_shares(self, batch: int) -> dict[str, int]:
         """Groups per dataset that the next trained batch should hold; rounding is carried from batch to batch (M1)."""
         return self._mixed.batch_shares(batch)
+
+    @property
+    def exact_batches(self) -> bool:
+        """Whether the mixture's shares are those of the trained batch; then a loop asks `batch_shares` first."""
+        return self.config.mixture is not None and self.config.mixture.shares_of == "batch"
+
+    def settle_batch(
+        self, asked: Mapping[str, int], trained: Mapping[str, int], barren: Collection[str] = ()
+    ) -> None:
+        """What became of `batch_shares`, group by group: who lent places is repaid in later batches (M2)."""
+        self._mixed.settle_batch(asked, trained, barren)
 
     @property
     def _mixed(self) -> Selection:
@@ -224,6 +224,7 @@ class Curriculum:
             "observed_groups": float(self._observed),
             "unjudged_groups": float(self._unjudged),
             "busy": float(self._busy_N.sum()),
+            "fallback": float(self._fallen_back),
             "asleep_share": float(self.snooze.asleep_N(self.source.now_N()).sum()) / n,
             "snoozed": float(self.snooze.snoozed),
             "woken": float(self.snooze.woken),
@@ -244,6 +245,7 @@ class Curriculum:
             "pass_rng": self._pass_rng.bit_generator.state,
             "snooze_rng": self._snooze_rng.bit_generator.state,
             "snooze_clock": self.snooze.clock,
+            "fallen_back": self._fallen_back,
             "counts": {
                 "drawn": self._drawn,
                 "observed": self._observed,
@@ -292,6 +294,7 @@ class Curriculum:
         self._drawn, self._observed, self._unjudged = counts["drawn"], counts["observed"], counts["unjudged"]
         for name in _SNOOZE_COUNTS:
             setattr(self.snooze, name, int(counts[name]))
+        self._set_fallen_back(bool(meta["fallen_back"]))
         self._busy_N[:] = False
         return report
 

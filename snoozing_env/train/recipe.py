@@ -12,6 +12,7 @@ from pydantic_config import ConfigFileError, cli
 from snoozing_env.buffers.fresh import FreshConfig
 from snoozing_env.config import FrozenConfig, explain, parse_config
 from snoozing_env.errors import ConfigError, did_you_mean
+from snoozing_env.fallback import FallbackConfig
 from snoozing_env.gates import GateConfig, LadderConfig
 from snoozing_env.rollout.catalogue import EnvironmentConfig
 from snoozing_env.rollout.engines.local import LocalEngineConfig
@@ -70,6 +71,8 @@ class Recipe(FrozenConfig):
     """How new weights reach a vLLM server."""
     rollout: RolloutConfig = RolloutConfig()
     scheduler: SchedulerConfig = UniformConfig()
+    fallback: FallbackConfig | None = None
+    """Draw uniformly while the held-out accuracy is significantly below its best (S11); None = never."""
     gate: GateConfig = GateConfig()
     ladder: LadderConfig = LadderConfig()
     buffer: FreshConfig = FreshConfig()

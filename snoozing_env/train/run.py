@@ -148,6 +148,8 @@ def _train(prepared: Prepared, log: RunLog, progress: TrainProgress, stack: Exit
         merge_state=prepared.options.merge_state,
     )
     stack.callback(session.close)
+    if prepared.checkpoint is None:
+        session.outcomes.cut(0)
     session.open()
     reporter = LossReporter(session)
     trainer = build_trainer(recipe, model, tokenizer, session, reporter)

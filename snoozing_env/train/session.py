@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,16 +24,18 @@ from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.buffers.store import dump_groups, parse_groups
 from snoozing_env.errors import StateError
 from snoozing_env.gates import Ladder
+from snoozing_env.outcome_log import FILE_NAME as OUTCOMES_FILE
+from snoozing_env.outcome_log import OutcomeLog
 from snoozing_env.report.console import TrainProgress
-from snoozing_env.report.runlog import EvalRecord, RunLog, Sample, StepRecord, read
+from snoozing_env.report.runlog import RunLog, StepRecord
 from snoozing_env.rollout.catalogue import Catalogue
 from snoozing_env.rollout.engines.base import Engine
-from snoozing_env.rollout.evaluation import Evaluation, evaluate
 from snoozing_env.rollout.loop import StepBatch, SyncLoop
 from snoozing_env.rollout.runner import GroupRunner
 from snoozing_env.schedulers import Curriculum
 from snoozing_env.schedulers.state import load_snapshot, save_snapshot, write_atomically
 from snoozing_env.train.checkpoints import MARK
+from snoozing_env.train.held_out import HeldOut
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.weights import WeightTransfer
 from snoozing_env.types import Group
@@ -79,14 +81,26 @@ class Session:
         self.scheduler = Curriculum(recipe.scheduler, train.infos, recipe.seed)
         self.buffer = FreshBuffer(recipe.buffer)
         rollouts = GroupRunner(train, engine, recipe.rollout, seed=recipe.seed)
+        self.outcomes = OutcomeLog(recipe.directory / OUTCOMES_FILE, train.infos)
         self.loop = SyncLoop(
-            rollouts, self.scheduler, self.buffer, gate=recipe.gate, ladder=Ladder(recipe.ladder)
+            rollouts,
+            self.scheduler,
+            self.buffer,
+            gate=recipe.gate,
+            ladder=Ladder(recipe.ladder),
+            on_finished=lambda groups, version: self.outcomes.append(groups, step=version + 1),
         )
-        self._held_out = GroupRunner(held_out, engine, recipe.rollout, seed=recipe.seed + 1)
+        self.held_out = HeldOut(
+            GroupRunner(held_out, engine, recipe.rollout, seed=recipe.seed + 1),
+            recipe.evaluation,
+            fallback=recipe.fallback,
+            scheduler=self.scheduler,
+            log=log,
+            progress=progress,
+        )
         self._pending: _Pending | None = None
         self._published: int | None = None
         """Version this session has pushed; a server from an earlier run may serve anything."""
-        self._evaluated = {record.step for record in read(log.path) if isinstance(record, EvalRecord)}
         self._counts = self._snooze_counts()
         self._started = time.monotonic()
         self._seconds_before = 0.0
@@ -135,13 +149,7 @@ class Session:
 
     def evaluate(self, step: int) -> None:
         """Evaluate once per step, also across a resume."""
-        if step in self._evaluated:
-            return
-        result = self.run(lambda: evaluate(self._held_out, self.recipe.evaluation))
-        record = eval_record(step, result)
-        self._evaluated.add(step)
-        self.log.append(record)
-        self.progress.eval(record)
+        self.run(lambda: self.held_out.evaluate(step))
 
     def report_step(self, step: int, losses: dict[str, Any]) -> None:
         """Log a finished optimizer step; `losses` is what TRL reported for it."""
@@ -183,6 +191,7 @@ class Session:
             ratio_mean=losses.get("ratio/mean"),
             logprob_gap=losses.get("ratio/logprob_gap"),
             rungs=batch.rungs,
+            fallback=self.held_out.fallen_back,
             seconds_rollout=batch.seconds,
             seconds_train=time.perf_counter() - pending.started_training,
             seconds_sync=pending.seconds_sync,
@@ -208,13 +217,15 @@ class Session:
         """
         save_snapshot(self.scheduler.snapshot(), directory)
         state = {
-            "schema": 1,
+            "schema": 2,
             "seed": self.recipe.seed,
-            "survival": self.loop.survival,
+            "survival": self.loop.collector.survival,
             "next_group_id": self.loop.next_group_id,
             "dead_streak": self.loop.ladder.dead_streak,
             "expired": self.buffer.expired,
             "seconds": self.seconds,
+            "outcomes": self.outcomes.mark(),
+            "fallback": self.held_out.state(),
         }
         try:
             write_atomically(directory / GROUPS_FILE, dump_groups(self.buffer.groups))
@@ -235,31 +246,34 @@ class Session:
         state = json.loads((directory / MARK).read_bytes())
         index_of = {info.key: i for i, info in enumerate(self._train.infos)}
         self.buffer.put(parse_groups((directory / GROUPS_FILE).read_bytes(), index_of))
-        self.loop.survival, self.loop.next_group_id = state["survival"], state["next_group_id"]
+        self.loop.next_group_id = state["next_group_id"]
+        self.loop.collector.survival = _survival(state["survival"])
         self.loop.ladder.dead_streak, self.buffer.expired = state["dead_streak"], state["expired"]
         self._seconds_before = state["seconds"]
         self._counts = self._snooze_counts()
+        self._restore_outcomes(state.get("outcomes"))
+        self.held_out.restore(state.get("fallback"))
+
+    def _restore_outcomes(self, mark: int | None) -> None:
+        """Cut the outcome log back to the checkpoint; a log that lost lines is no reason not to train on."""
+        if mark is not None and (extra := self.outcomes.cut(mark)) < 0:
+            self.progress.say(
+                f"{self.outcomes.path} lacks {-extra} bytes of what was logged before; going on"
+            )
 
     def close(self) -> None:
         """Close engine and event loop."""
 
         async def stop() -> None:
             await self.loop.runner.close()
-            await self._held_out.close()
+            await self.held_out.runner.close()
             await self.engine.close()
 
         self.run(stop)
         self._runner.close()
+        self.outcomes.close()
 
 
-def eval_record(step: int, result: Evaluation) -> EvalRecord:
-    return EvalRecord(
-        step=step,
-        accuracy=result.accuracy,
-        low=result.low,
-        high=result.high,
-        n_tasks=result.n_tasks,
-        n_samples=result.n_samples,
-        by_domain=result.by_domain,
-        samples=tuple(Sample(**sample) for sample in result.samples()),
-    )
+def _survival(saved: float | Mapping[str, float]) -> dict[str, float]:
+    """A checkpoint's survival by dataset; schema 1 had one for all."""
+    return dict(saved) if isinstance(saved, Mapping) else {"": saved}

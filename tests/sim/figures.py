@@ -29,6 +29,23 @@ def run(learner: str, arm: str, seed: int) -> Trace:
     return simulate(world, build_scheduler({"snooze": ARMS[arm]}, world.tasks, seed), LoopConfig(steps=STEPS))
 
 
+SHARES: dict[str, dict[str, object]] = {
+    "before filtering": {"shares_of": "draws"},
+    "final batch": {"shares_of": "batch"},
+}
+"""Figure 3's two readings of "equally weighted", under plain dynamic sampling."""
+
+
+@lru_cache(maxsize=64)
+def hard_shares(shares: str, seed: int) -> tuple[float, ...]:
+    """Figure 3: share of the hard subset in every batch, both subsets weighted equally."""
+    world = Learner(PRESETS["subsets"], seed)
+    mixture = {"weights": {"easy": 1, "hard": 1}, **SHARES[shares]}
+    scheduler = build_scheduler({"snooze": ARMS["plain"], "mixture": mixture}, world.tasks, seed)
+    trace = simulate(world, scheduler, LoopConfig(steps=STEPS))
+    return tuple(step.shares["hard"] for step in trace.steps)
+
+
 def hard_share(arm: str, seed: int) -> tuple[float, float]:
     """Figure 3: share of the hard subset in the first and in the last tenth of the batches."""
     shares = [step.shares["hard"] for step in run("subsets", arm, seed).steps]

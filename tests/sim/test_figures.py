@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.sim.figures import ARMS, FRESH_SEEDS, answerable, hard_share
+from tests.sim.figures import ARMS, FRESH_SEEDS, STEPS, answerable, hard_share, hard_shares
 
 
 @pytest.mark.parametrize("seed", FRESH_SEEDS)
@@ -12,6 +12,14 @@ def test_equal_weights_before_filtering_drift_to_the_hard_subset(seed: int) -> N
     first, last = hard_share("plain", seed)
     assert first < 0.55
     assert last > 0.7
+
+
+@pytest.mark.parametrize("seed", FRESH_SEEDS)
+def test_figure_3_equal_weights_of_draws_drift_and_equal_shares_of_the_batch_hold(seed: int) -> None:
+    drifting, held = hard_shares("before filtering", seed), hard_shares("final batch", seed)
+    assert sum(drifting[:15]) / 15 < 0.55
+    assert sum(drifting[-15:]) / 15 > 0.7
+    assert held == (0.5,) * STEPS, "exact in every batch, although the easy subset is filtered most"
 
 
 @pytest.mark.parametrize("seed", FRESH_SEEDS)
