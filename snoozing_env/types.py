@@ -38,6 +38,8 @@ class TaskInfo:
     """Passes to skip after a too-easy group; 0 = never snooze, inf = permanent, None = dataset's or global (Z6)."""
     cluster: str | None = None
     text: str = ""
+    duration_s: float | None = None
+    """Seconds that a group is expected to take before any was measured, None = like the others (A3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

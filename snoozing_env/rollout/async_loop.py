@@ -37,6 +37,7 @@ class Runner(Protocol):
 
 
 OnFinished = Callable[[Group, Fate], None]
+OnLost = Callable[[Flight], None]
 
 
 @dataclass(slots=True)
@@ -78,11 +79,12 @@ class AsyncLoop:
         ladder: Ladder,
         keys: tuple[str, ...],
         on_finished: OnFinished = lambda group, fate: None,
+        on_lost: OnLost = lambda flight: None,
     ) -> None:
         """`keys` [N]: the tasks' durable keys. `on_finished` sees every finished group after the scheduler has."""
         self.runner, self.scheduler, self.planner, self.durations = runner, scheduler, planner, durations
         self.gate, self.ladder, self.keys = gate, ladder, keys
-        self.on_finished = on_finished
+        self.on_finished, self.on_lost = on_finished, on_lost
         self.next_group_id = 0
         self._flights: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -200,6 +202,7 @@ class AsyncLoop:
 
     def _lose(self, flight: Flight) -> None:
         self.planner.lose(flight.id)
+        self.on_lost(flight)
         self._tally.lost += 1
 
     def _hold(self, error: EngineError) -> None:
