@@ -9,7 +9,7 @@ it had learned, and every group that could still be trained waits again, however
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 from snoozing_env.buffers.journal import Journal, read_journal
 from snoozing_env.buffers.store import dump_groups, parse_groups
 from snoozing_env.gates import Ladder
-from snoozing_env.pacing import Durations, Fate, Planner
+from snoozing_env.pacing import Durations, Fate, Flight, Planner
 from snoozing_env.pacing.ledger import FILE_NAME as LEDGER_FILE
 from snoozing_env.pacing.ledger import Ledger
 from snoozing_env.pacing.planner import Counts
-from snoozing_env.rollout.async_loop import AsyncLoop
+from snoozing_env.rollout.async_loop import AsyncLoop, Watcher
 from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.rollout.loop_thread import LoopThread
 from snoozing_env.schedulers.state import write_atomically
@@ -37,7 +37,7 @@ DURATIONS_FILE = "durations.parquet"
 JOURNALS = "journal"
 
 
-class AsyncSupply:
+class AsyncSupply(Watcher):
     """Generates all the time, at most `pacing.max_staleness` versions ahead."""
 
     def __init__(self, parts: Parts, thread: LoopThread) -> None:
@@ -55,8 +55,7 @@ class AsyncSupply:
             gate=recipe.gate,
             ladder=Ladder(recipe.ladder),
             keys=tuple(info.key for info in parts.infos),
-            on_finished=self._finished,
-            on_lost=lambda flight: self._ledger.lose(flight.id),
+            watcher=self,
         )
 
     def run(self, program: Callable[[], Awaitable[T]]) -> T:
@@ -73,23 +72,27 @@ class AsyncSupply:
         async def next_batch() -> StepBatch:
             if self._planner.step != version:
                 raise RuntimeError(f"the trainer asks for step {version}, step {self._planner.step} is next")
-            waiting = {group.id for group in self._planner.accepted}
             batch = await self._loop.next_batch()
-            gone = waiting - {g.id for g in (*batch.groups, *self._planner.accepted)}
-            if gone:
-                self._ledger.expire(sorted(gone))
             self._ledger.take(version, [group.id for group in batch.groups])
             return batch
 
         return self._thread.run(next_batch(), meanwhile=meanwhile)
 
-    def _finished(self, group: Group, fate: Fate) -> None:
+    # -- Watcher ----------------------------------------------------------------------------------------
+
+    def finished(self, group: Group, fate: Fate) -> None:
         """Durable first, then told: a kill in between leaves a group that is restored, not one that is lost."""
         if self._journal is None:
             self._journal = self._open_journal(self._planner.step)
         self._journal.append(group, fate)
         self._ledger.finish(group.id, fate, group.outcome.version)
         self._parts.outcomes.append([group], step=self._planner.step + 1)
+
+    def lost(self, flight: Flight) -> None:
+        self._ledger.lose(flight.id)
+
+    def expired(self, groups: Sequence[Group]) -> None:
+        self._ledger.expire([group.id for group in groups])
 
     # -- state ------------------------------------------------------------------------------------------
 
