@@ -40,6 +40,8 @@ class TaskInfo:
     text: str = ""
     side: str | None = None
     """One-sided behaviour that the task rewards ("refuse", "comply"), for the conflict monitor (M4)."""
+    duration_s: float | None = None
+    """Seconds that a group is expected to take before any was measured, None = like the others (A3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

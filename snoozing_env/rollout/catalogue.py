@@ -89,6 +89,7 @@ def task_info(task: vf.Task) -> TaskInfo:
         difficulty_prior=None if prior is None else float(prior),
         snooze_factor=None if factor is None else float(factor),
         cluster=getattr(data, "cluster", None),
+        duration_s=getattr(data, "duration_s", None),
         text=data.prompt_text,
         side=getattr(data, "side", None),
     )
