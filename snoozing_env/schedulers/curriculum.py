@@ -153,7 +153,7 @@ class Curriculum:
 
     def offer(self, index: int) -> None:
         """Offer an idle task again first: its group was observed, but came too late to be trained."""
-        if not self._busy_N[index]:
+        if not self.ledger.busy_N[index]:
             self.queue.put_first(index)
 
     # -- learning ---------------------------------------------------------------------------------------
