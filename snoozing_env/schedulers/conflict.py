@@ -121,7 +121,7 @@ class Conflict:
         """Until a side has re-checks to compare with, its best is the rate of its other groups. It must not be 1: of a
         half-learned side only the lucky fall asleep, and they come back at its level without having been unlearned."""
         s, n = self._state_S, len(self.sides.names)
-        count_S = np.bincount(side_B, minlength=n)
+        count_S = np.bincount(side_B, minlength=n).astype(np.float64)
         weight_S = np.minimum(s["seen"], MOST_LOOKS * self.config.looks)
         s["seen"] = weight_S + count_S
         total_S = s["level"] * weight_S + np.bincount(side_B, weights=rate_B, minlength=n)

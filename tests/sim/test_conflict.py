@@ -5,7 +5,7 @@ import pytest
 
 from tests.sim.sides import run, standalone
 
-SEEDS = range(500, 505)
+SEEDS = range(500, 504)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -31,7 +31,7 @@ def test_auto_finds_that_a_pair_conflicts_without_being_told() -> None:
     """Judged over seeds: in one of them the sides hardly pull, and sleeping for five passes does no harm."""
     found = [run("conflict", "auto", seed) for seed in SEEDS]
     settled = [f.factor_S_C[-len(f.factor_S_C) // 4 :, 0].mean() for f in found]
-    assert sum(n < 2.5 for n in settled) >= 4, "two passes when rounded"
+    assert sum(n < 2.5 for n in settled) >= 3, "two passes when rounded"
     assert np.mean([f.long for f in found]) < 0.5 * np.mean(
         [run("conflict", "snooze 5", s).long for s in SEEDS]
     )
