@@ -118,6 +118,12 @@ def test_a_factor_between_two_numbers_is_met_on_average() -> None:
     assert skips.mean() == pytest.approx(2.4, abs=0.05)
 
 
+@pytest.mark.parametrize("value", ["aut", -1, float("nan")])
+def test_a_factor_that_is_neither_is_answered_with_both(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"'snooze\.datasets\.qa': wanted is 'auto' or a number of passes"):
+        build({"datasets": {"qa": value}}, 3)
+
+
 @pytest.mark.parametrize("mode", ["permanent", "literal"])
 def test_auto_is_refused_where_no_recheck_would_tell(mode: str) -> None:
     with pytest.raises(ConfigError, match=rf"'auto' learns from re-checks .* mode '{mode}' does not make"):
