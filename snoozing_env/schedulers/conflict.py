@@ -25,7 +25,7 @@ from pydantic import Field, model_validator
 
 from snoozing_env.config import FrozenConfig
 from snoozing_env.schedulers.outcomes import OutcomeTable
-from snoozing_env.schedulers.sides import Sides
+from snoozing_env.schedulers.sides import Sides, of_pair, partners, upper_end
 from snoozing_env.types import Bools, Floats, Ints, TaskInfo
 
 NO_CAP = float(2**31 - 1)
@@ -82,7 +82,7 @@ class Conflict:
     def __init__(self, config: ConflictConfig, tasks: Sequence[TaskInfo]) -> None:
         self.config, self.sides = config, Sides(config.pairs, tasks)
         sides = self.sides
-        self._pool_S = sides.size_S / _of_pair(sides.size_S.astype(np.float64))
+        self._pool_S = sides.size_S / of_pair(sides.size_S.astype(np.float64))
         n = len(sides.names)
         self.cap_S = np.full(n, NO_CAP)
         """Most passes a task of the side may skip."""
@@ -105,12 +105,12 @@ class Conflict:
         n, s = len(self.sides.names), self._state_S
         spread_B = table.max_B - table.min_B > 1e-6
         trained_S = np.bincount(side_B[inside_B & spread_B], minlength=n).astype(np.float64)
-        pair_S = _of_pair(trained_S)
+        pair_S = of_pair(trained_S)
         s["trained"] = s["trained"] * self._fade(pair_S) + trained_S
         looked_B, first_B = inside_B & recheck_B, inside_B & ~recheck_B
         rate_B = table.sum_B / table.valid_B
         self._level(side_B[first_B], rate_B[first_B])
-        self._look_at(side_B[looked_B], rate_B[looked_B], self._fade(_partners(trained_S)))
+        self._look_at(side_B[looked_B], rate_B[looked_B], self._fade(partners(trained_S)))
         for name in ("since_look", "since_cap", "calm"):
             s[name] = s[name] + pair_S
         wakes = [*self._alarms(), *self._looks()]
@@ -121,7 +121,7 @@ class Conflict:
         """Until a side has re-checks to compare with, its best is the rate of its other groups. It must not be 1: of a
         half-learned side only the lucky fall asleep, and they come back at its level without having been unlearned."""
         s, n = self._state_S, len(self.sides.names)
-        count_S = np.bincount(side_B, minlength=n)
+        count_S = np.bincount(side_B, minlength=n).astype(np.float64)
         weight_S = np.minimum(s["seen"], MOST_LOOKS * self.config.looks)
         s["seen"] = weight_S + count_S
         total_S = s["level"] * weight_S + np.bincount(side_B, weights=rate_B, minlength=n)
@@ -153,7 +153,7 @@ class Conflict:
 
     def shares(self) -> Floats:
         """[S] share of its pair's informative groups; that of the pool before any."""
-        pair_S = _of_pair(self._state_S["trained"])
+        pair_S = of_pair(self._state_S["trained"])
         return np.where(pair_S > 0, self._state_S["trained"] / np.maximum(pair_S, 1e-9), self._pool_S)
 
     def _fallen(self) -> Bools:
@@ -171,8 +171,8 @@ class Conflict:
         return self.config.confidence * np.sqrt(variance_S / n_S)
 
     def _overlooked(self) -> Bools:
-        pair_S = _of_pair(self._state_S["trained"])
-        upper_S = _upper(self.shares(), pair_S, self.config.confidence)
+        pair_S = of_pair(self._state_S["trained"])
+        upper_S = upper_end(self.shares(), pair_S, self.config.confidence)
         return (pair_S > 0) & (upper_S < self.config.vanished * self._pool_S)
 
     # -- what to do about it ----------------------------------------------------------------------------
@@ -291,20 +291,3 @@ _COLUMNS = (
 """Per side: informative groups, re-checks, their summed rates and squared rates, all faded; other groups and their mean
 rate; whether re-checks were ever enough to compare with; the recent best rate; whether
 alarmed and how often so far; the pair's informative groups since the last look, the last cap, the last drop."""
-
-
-def _of_pair(value_S: Floats) -> Floats:
-    """[S] sum over the side and its partner."""
-    return value_S + _partners(value_S)
-
-
-def _partners(value_S: Floats) -> Floats:
-    return value_S.reshape(-1, 2)[:, ::-1].reshape(-1)
-
-
-def _upper(rate_S: Floats, n_S: Floats, z: float) -> Floats:
-    """Upper end of the one-sided Wilson interval of a rate over n observations; 1 where there is none."""
-    n_S = np.maximum(n_S, 1e-9)
-    centre = rate_S + z * z / (2 * n_S)
-    reach = z * np.sqrt(rate_S * (1 - rate_S) / n_S + z * z / (4 * n_S * n_S))
-    return np.minimum((centre + reach) / (1 + z * z / n_S), 1.0)

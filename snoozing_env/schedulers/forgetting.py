@@ -47,6 +47,9 @@ class AutoConfig(FrozenConfig):
     """Share of sleeping tasks that may be forgotten, on average over a sleep."""
     prior_passes: float = Field(default=5.0, gt=0)
     """N before any re-check."""
+    prior_opposed: float = Field(default=2.0, ge=1)
+    """The same for the sides of a [scheduler.conflict] pair, if it is less: whoever declares a conflict expects one,
+    and the first wave of sleepers does its harm before anything is measured."""
     min_passes: float = Field(default=1.0, ge=1)
     max_passes: float = Field(default=50.0, ge=1, lt=LONGEST)
     half_life: float = Field(default=50.0, gt=0)
@@ -78,14 +81,16 @@ class Forgetting:
         self._pass_C = np.zeros(len(cells))
         """Pass up to which each cell's counts are faded."""
         self._most = _exposure(config.forgotten_share)
-        mean = self._most / (config.prior_passes + 1.0)
+        wary = min(config.prior_opposed, config.prior_passes)
+        passes_C = np.array([wary if name in opposed else config.prior_passes for name in cells])
+        mean_C = self._most / (passes_C + 1.0)
         # On a geometric grid a density is weighed by h.
-        log_prior_H = SHAPE * np.log(HAZARD) - SHAPE * HAZARD / mean
-        self._log_prior = np.tile(log_prior_H, len(LUCK))
+        log_prior_C_H = SHAPE * np.log(HAZARD) - SHAPE * HAZARD / mean_C[:, None]
+        self._log_prior_C = np.tile(log_prior_C_H, (1, len(LUCK)))
         survival = (1.0 - LUCK)[:, None, None] * np.exp(-HAZARD[:, None] * np.arange(LONGEST + 1))
         survival = np.clip(survival, 1e-12, 1.0 - 1e-9).reshape(-1, LONGEST + 1)
         self._log_held, self._log_lapsed = np.log(survival).T, np.log1p(-survival).T
-        self.hazard_C = np.full(len(cells), mean)
+        self.hazard_C = mean_C
         """Posterior mean of h, per pass."""
         self.factor_C = self._in_step(self._factor(self.hazard_C))
         """N of each cell."""
@@ -107,7 +112,7 @@ class Forgetting:
         self._judge(touched)
 
     def _judge(self, cell_K: Ints) -> None:
-        log_K_H = self._log_prior + self._held_C_T[cell_K] @ self._log_held
+        log_K_H = self._log_prior_C[cell_K] + self._held_C_T[cell_K] @ self._log_held
         log_K_H += self._lapsed_C_T[cell_K] @ self._log_lapsed
         weight_K_H = np.exp(log_K_H - log_K_H.max(axis=1, keepdims=True))
         weight_K_H = weight_K_H.reshape(len(cell_K), len(LUCK), len(HAZARD)).sum(axis=1)

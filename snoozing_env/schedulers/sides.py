@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from snoozing_env.errors import ConfigError, did_you_mean
-from snoozing_env.types import TaskInfo
+from snoozing_env.types import Floats, TaskInfo
 
 
 class Sides:
@@ -42,3 +42,20 @@ def _side(task: TaskInfo, index: Mapping[str, int]) -> int:
         if label is not None and label in index:
             return index[label]
     return -1
+
+
+def of_pair(value_S: Floats) -> Floats:
+    """[S] sum over the side and its partner."""
+    return value_S + partners(value_S)
+
+
+def partners(value_S: Floats) -> Floats:
+    return value_S.reshape(-1, 2)[:, ::-1].reshape(-1)
+
+
+def upper_end(rate_S: Floats, n_S: Floats, z: float) -> Floats:
+    """Upper end of the one-sided Wilson interval of a rate over n observations; 1 where there is none."""
+    n_S = np.maximum(n_S, 1e-9)
+    centre = rate_S + z * z / (2 * n_S)
+    reach = z * np.sqrt(rate_S * (1 - rate_S) / n_S + z * z / (4 * n_S * n_S))
+    return np.minimum((centre + reach) / (1 + z * z / n_S), 1.0)

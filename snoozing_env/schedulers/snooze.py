@@ -14,10 +14,10 @@ Every mode is one distribution of the number of skipped passes, drawn when the t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field, NonNegativeFloat, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from snoozing_env.config import FrozenConfig
 from snoozing_env.schedulers.forgetting import AutoConfig, Forgetting
@@ -29,7 +29,22 @@ NEVER = np.int32(2**31 - 1)
 """Wake pass of a task that sleeps for good."""
 
 Mode = Literal["deterministic", "jittered", "probabilistic", "literal", "permanent", "off"]
-Factor = NonNegativeFloat | Literal["auto"]
+
+
+def _passes(value: Any) -> Any:
+    """One message for both halves of the union."""
+    if value == "auto":
+        return value
+    try:
+        passes = float(value)
+    except (TypeError, ValueError):
+        passes = float("nan")
+    if not passes >= 0:
+        raise ValueError("wanted is 'auto' or a number of passes (inf included) greater than or equal to 0")
+    return passes
+
+
+Factor = Annotated[float | Literal["auto"], BeforeValidator(_passes)]
 """N, or "auto": as long as the measured forgetting allows."""
 
 

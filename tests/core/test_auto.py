@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from snoozing_env import ConfigError, TaskInfo, build_scheduler
+from snoozing_env import ConfigError, GroupOutcome, TaskInfo, build_scheduler
 from snoozing_env.schedulers import Curriculum
 from snoozing_env.schedulers.forgetting import AutoConfig, Forgetting
 from tests.core.appearances import EASY, MIXED, build, draws_per_pass, gaps
@@ -118,6 +118,12 @@ def test_a_factor_between_two_numbers_is_met_on_average() -> None:
     assert skips.mean() == pytest.approx(2.4, abs=0.05)
 
 
+@pytest.mark.parametrize("value", ["aut", -1, float("nan")])
+def test_a_factor_that_is_neither_is_answered_with_both(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"'snooze\.datasets\.qa': wanted is 'auto' or a number of passes"):
+        build({"datasets": {"qa": value}}, 3)
+
+
 @pytest.mark.parametrize("mode", ["permanent", "literal"])
 def test_auto_is_refused_where_no_recheck_would_tell(mode: str) -> None:
     with pytest.raises(ConfigError, match=rf"'auto' learns from re-checks .* mode '{mode}' does not make"):
@@ -141,13 +147,7 @@ def test_a_sleep_that_was_cut_short_counts_with_the_length_it_had() -> None:
     scheduler = build({**AUTO, "auto": {"prior_passes": 40}}, 1)
     for _ in range(4):  # the only task: every draw wakes it early
         task = int(scheduler.draw(1)[0])
-        scheduler.observe_many([_group(task)])
+        scheduler.observe(GroupOutcome(task=task, rewards_G=EASY))
     held = scheduler.snooze.forgetting._held_C_T[0]
     assert held.sum() == pytest.approx(3, abs=0.2)
     assert held[:3].sum() == held.sum(), "after a pass or two, not after forty"
-
-
-def _group(task: int):
-    from snoozing_env import GroupOutcome
-
-    return GroupOutcome(task=task, rewards_G=EASY)
