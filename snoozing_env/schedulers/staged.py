@@ -17,6 +17,7 @@ from pydantic import Field, field_validator
 from snoozing_env.schedulers.band import BandOptions
 from snoozing_env.schedulers.curriculum import SelectedConfig
 from snoozing_env.schedulers.difficulty import Columns
+from snoozing_env.schedulers.dots import DotsOptions
 from snoozing_env.schedulers.learnability import LearnabilityOptions
 from snoozing_env.schedulers.lze import LzeOptions
 from snoozing_env.schedulers.outcomes import OutcomeTable
@@ -34,7 +35,8 @@ InnerOptions = Annotated[
     | LearnabilityOptions
     | PrioritizedOptions
     | ProgressOptions
-    | LzeOptions,
+    | LzeOptions
+    | DotsOptions,
     Field(discriminator="kind"),
 ]
 

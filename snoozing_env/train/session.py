@@ -23,6 +23,7 @@ import torch
 from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.buffers.store import dump_groups, parse_groups
 from snoozing_env.errors import StateError
+from snoozing_env.files import write_atomically
 from snoozing_env.gates import Ladder
 from snoozing_env.report.console import TrainProgress
 from snoozing_env.report.runlog import EvalRecord, RunLog, Sample, StepRecord, read
@@ -32,7 +33,7 @@ from snoozing_env.rollout.evaluation import Evaluation, evaluate
 from snoozing_env.rollout.loop import StepBatch, SyncLoop
 from snoozing_env.rollout.runner import GroupRunner
 from snoozing_env.schedulers import Curriculum
-from snoozing_env.schedulers.state import load_snapshot, save_snapshot, write_atomically
+from snoozing_env.schedulers.state import load_snapshot, save_snapshot
 from snoozing_env.train.checkpoints import MARK
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.weights import WeightTransfer
