@@ -10,7 +10,9 @@ from tests.bench.light import Part, main
 PARTS = (
     Part(number="1", title="the chapter's simulation and exercises", module="bench_chapter", quick=True),
     Part(number="2-3", title="simulator: Z12, figures 3 and 4", module="bench_simulator", quick=True),
+    Part(number="5", title="difficulty predicted from texts", module="bench_dots", quick=True),
     Part(number="6", title="cost of draws, observations and state", module="bench_draws", quick=True),
+    Part(number="8-9", title="resuming; what the contract suite notices", module="bench_laws", quick=True),
 )
 
 
