@@ -136,17 +136,13 @@ def _mutated(quick: bool) -> dict[str, Any]:
 
 def _broken(name: str | None, kinds: Sequence[str], quick: bool) -> dict[str, list[str]]:
     mutation = None if name is None else MUTATIONS[name]
-    # Quick asks only for the law that must break; the full set runs the whole suite.
-    laws = (
-        ()
-        if not quick
-        else sorted({m.law for m in MUTATIONS.values()})
-        if mutation is None
-        else [mutation.law]
-    )
+    # Quick asks only for the laws that must break; the full set runs the whole suite.
+    laws: Sequence[str] = tuple(LAWS)
+    if quick:
+        laws = sorted({m.law for m in MUTATIONS.values()}) if mutation is None else [mutation.law]
     with tempfile.TemporaryDirectory() as folder:
-        broken = broken_laws(mutation, Path(folder), kinds, laws=named if quick else tuple(LAWS), examples=15)
-    return {kind: laws for kind, laws in broken.items() if laws}
+        broken = broken_laws(mutation, Path(folder), kinds, laws=laws, examples=15)
+    return {kind: lost for kind, lost in broken.items() if lost}
 
 
 if __name__ == "__main__":
