@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
@@ -25,7 +26,7 @@ from snoozing_env.schedulers.difficulty import Columns
 from snoozing_env.schedulers.outcomes import OutcomeTable
 from snoozing_env.schedulers.prediction import forecast
 from snoozing_env.schedulers.reversion import Floats32
-from snoozing_env.schedulers.selector import Pool, RankingSelector, Selector, sample
+from snoozing_env.schedulers.selector import Pool, RankingSelector, Selector, one_by_one, sample
 from snoozing_env.types import Bools, Ints
 
 NOT_A_REFERENCE, DRAWN = np.float32(-1), np.float32(-2)
@@ -118,6 +119,12 @@ class Dots(RankingSelector):
         rest_N = open_N.copy()
         rest_N[reference] = False
         return np.concatenate([reference, super().choose(n - len(reference), rest_N)])
+
+    def choose_each(self, plan_D: Ints, open_N: Bools, dataset_N: NDArray[np.int32]) -> Ints:
+        self._advance()
+        if self._predicts and not (self._collecting and self._wanted > 0):
+            return super().choose_each(plan_D, open_N, dataset_N)
+        return one_by_one(self, plan_D, open_N, dataset_N)
 
     def keys(self, part: slice) -> Floats32:
         """Gumbel top-k: −(logit + noise), the noise as −log of an exponential."""

@@ -173,11 +173,7 @@ class Selection:
         else:
             plan_D = mixture.missing(total, missing, drawn_D=drawn_D, open_D=open_D)
             self._offered_D = (drawn_D + plan_D) / max(int((drawn_D + plan_D).sum()), 1)
-        chosen = [
-            self.selector.choose(int(plan_D[d]), open_N & (self._clock.dataset_N == d))
-            for d in np.flatnonzero(plan_D)
-        ]
-        return np.concatenate([np.zeros(0, np.int64), *chosen])
+        return self.selector.choose_each(plan_D, open_N, self._clock.dataset_N)
 
     def _still_waiting(self) -> Ints:
         if len(self._waiting):
