@@ -5,6 +5,7 @@ SnoozingError
 ├── CatalogueError     the task set is unusable: missing, empty, duplicate keys
 ├── OutcomeError       a finished group reports something no grader may report
 ├── StateError         a checkpoint does not fit this run, or cannot be written
+├── EmbeddingError     a task text cannot be turned into a vector: no model, no server, no space
 ├── EngineError        the rollout engine is unreachable, refused, or died
 │   └── WeightTransferError   new weights did not arrive whole
 └── SaturationError    nothing left to learn from; the message says why
@@ -34,6 +35,10 @@ class OutcomeError(SnoozingError, ValueError):
 
 class StateError(SnoozingError):
     """A checkpoint belongs to another task set or version, or could not be written."""
+
+
+class EmbeddingError(SnoozingError):
+    """Task texts cannot be embedded: the model, the endpoint or the cache failed."""
 
 
 class EngineError(SnoozingError):
