@@ -135,9 +135,11 @@ class Engine:
         try:
             streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             held = client.api.attach_socket(container.id, params=streams)
-            # The SDK's object closes the connection when it is collected, so the descriptor is taken from it.
+            # The SDK's objects close the connection when they are collected, so the descriptor is taken from them.
             attached = socket.socket(fileno=os.dup(held.fileno()))
+            underneath = held._sock
             held.close()
+            underneath.close()
             container.start()
         except BaseException:
             self._remove(container.id)

@@ -34,7 +34,7 @@ class Limits:
     file_mb: int = 16
     """Largest file a program may write; the folders together are limited by the box."""
     processes: int = 64
-    open_files: int = 128
+    open_files: int = 256
 
     def __post_init__(self) -> None:
         for name in ("cpu_s", "memory_mb", "output_bytes", "value_bytes", "file_mb", "processes", "open_files"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import stat
 import sys
 import threading
@@ -34,9 +33,6 @@ def run_child(spec: dict[str, Any], fds: list[int], program: Filter | None) -> N
     os.chdir(spec["cwd"])
     header, blobs = read_frame(PAYLOAD)
     os.close(PAYLOAD)
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     names = header.get("files", [])
     for name, content in zip(names, blobs[1:], strict=True):
         write_file(name, content)
@@ -78,28 +74,32 @@ def finish(code: int) -> NoReturn:
     os._exit(code & 255)
 
 
-def _environment(header: dict[str, Any]) -> dict[str, str]:
-    kept = {k: os.environ[k] for k in ("LD_LIBRARY_PATH",) if k in os.environ}
-    return {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": os.getcwd(),
-        "LANG": "C.UTF-8",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONHASHSEED": "0",
-        **kept,
-        **header.get("env", {}),
-    }
-
-
-def _streams(header: dict[str, Any]) -> None:
-    """Standard streams and an environment as a fresh `python solution.py` would have them."""
+def prepare_streams() -> None:
+    """In the zygote, once: objects for descriptors 0 to 2, whatever a child will have there. Making them per child
+    would touch, and so copy, a hundred pages."""
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
     sys.stdout = open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)
-    environment = _environment(header)
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+
+
+def prepare_environment() -> None:
+    """In the zygote, once: the environment that programs see."""
+    kept = {k: os.environ[k] for k in ("LD_LIBRARY_PATH",) if k in os.environ}
     os.environ.clear()
-    os.environ.update(environment)
+    os.environ.update(kept, PATH="/usr/local/bin:/usr/bin:/bin", LANG="C.UTF-8")
+    os.environ.update(PYTHONDONTWRITEBYTECODE="1", PYTHONHASHSEED="0")
+
+
+def _environment(header: dict[str, Any]) -> dict[str, str]:
+    return {**os.environ, "HOME": os.getcwd(), **header.get("env", {})}
+
+
+def _as_script(header: dict[str, Any]) -> None:
+    """What a fresh `python solution.py` would find."""
+    os.environ.update({"HOME": os.getcwd(), **header.get("env", {})})
     sys.argv = ["solution.py", *header.get("argv", [])]
+    sys.path.insert(0, os.getcwd())
 
 
 def _shell(code: bytes, header: dict[str, Any]) -> None:
@@ -112,8 +112,7 @@ def _exec(_: bytes, header: dict[str, Any]) -> None:
 
 
 def _python(code: bytes, header: dict[str, Any]) -> None:
-    _streams(header)
-    sys.path.insert(0, os.getcwd())
+    _as_script(header)
     main = types.ModuleType("__main__")
     main.__dict__.update(__file__="solution.py", __builtins__=__builtins__)
     sys.modules["__main__"] = main
@@ -136,20 +135,17 @@ def _exit_code(error: SystemExit) -> int:
 
 
 def _calls(code: bytes, header: dict[str, Any]) -> None:
-    _streams(header)
-    sys.path.insert(0, os.getcwd())
+    _as_script(header)
     answer_calls(code, header, FIRST_EXTRA)
 
 
 def _serve(code: bytes, header: dict[str, Any]) -> None:
-    _streams(header)
-    sys.path.insert(0, os.getcwd())
+    _as_script(header)
     Server(code, FIRST_EXTRA).serve()
     os._exit(0)
 
 
 def _judge(code: bytes, header: dict[str, Any]) -> None:
-    _streams(header)
     judge(code, header, FIRST_EXTRA, FIRST_EXTRA + 1)
 
 

@@ -68,21 +68,41 @@ def undumpable() -> None:
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
+COMMON_LIMITS = {"core": 0, "memlock": 0, "msgqueue": 0, "sigpending": 256, "stack": 64 << 20, "nofile": 256}
+"""The zygote holds these already, so that its children need not."""
+
+
+def limit(name: str, value: int) -> None:
+    """Soft and hard alike, at most what is allowed already."""
+    which = getattr(resource, f"RLIMIT_{name.upper()}")
+    ceiling = resource.getrlimit(which)[1]
+    value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
+    resource.setrlimit(which, (value, value))
+
+
+def _die_first() -> None:
+    """When memory runs out, the program goes and its supervisor stays."""
+    try:
+        fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+    except OSError:
+        return
+    try:
+        os.write(fd, b"1000")
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+
+
 def confine(limits: dict[str, Any], uid: int | None, program: Filter | None) -> None:
     """Limits, then identity, then system calls; after this nothing can be taken back.
 
     `uid` None keeps the caller's identity (the unsafe local backend).
     """
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")  # the program dies before its supervisor
-    except OSError:
-        pass
+    _die_first()
     for name, value in limits.items():
-        which = getattr(resource, f"RLIMIT_{name.upper()}")
-        ceiling = resource.getrlimit(which)[1]
-        value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
-        resource.setrlimit(which, (value, value))
+        if value != COMMON_LIMITS.get(name):
+            limit(name, value)
     if uid is not None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)

@@ -56,6 +56,8 @@ class Child:
     out: Sink
     err: Sink
     ended: dict[str, Any] | None = None
+    swept: bool = False
+    """Whether it still ran when the job was over, as a solution does when its judge is done."""
 
 
 class Job:
@@ -84,6 +86,8 @@ class Job:
         self._wait()
         wall_s = time.monotonic() - self._began
         keep = bool(self._header.get("keep"))
+        for child in self._children.values():
+            child.swept = child.ended is None
         leftover = bool(self._slot.others()) if keep and not self._status else self._slot.sweep()
         self._collect_exits()
         self._drain()
@@ -256,6 +260,7 @@ class Job:
             reply["children"][child.role] = {
                 "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
                 "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
+                "swept": child.swept,
                 "rss_kb": ended.get("rss_kb", 0),
                 "lost": child.out.lost + child.err.lost,
             }

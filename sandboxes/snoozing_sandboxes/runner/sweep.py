@@ -139,7 +139,7 @@ def _empty(folder: str, budget: int) -> int:
     directories defeat every recursive remover.
     """
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    serial = 0
+    serial, prefix = 0, f".{os.urandom(8).hex()}."  # a name that nothing left here can have
     try:
         names = os.listdir(top)
         while names and budget > 0:
@@ -155,8 +155,8 @@ def _empty(folder: str, budget: int) -> int:
                     serial += 1
                     if budget <= 0:
                         return budget
-                    if _hoisted(top, name, entry, f".w{serial}"):
-                        hoisted.append(f".w{serial}")
+                    if _hoisted(top, name, entry, f"{prefix}{serial}"):
+                        hoisted.append(f"{prefix}{serial}")
                 _removed(top, name)
             names = hoisted
         return budget

@@ -19,8 +19,8 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-from snoozing_sandboxes.runner.child import run_child
-from snoozing_sandboxes.runner.confine import Filter, build_filter, undumpable
+from snoozing_sandboxes.runner.child import prepare_environment, prepare_streams, run_child
+from snoozing_sandboxes.runner.confine import COMMON_LIMITS, Filter, build_filter, limit, undumpable
 
 PRELOAD = """json re math random itertools functools collections heapq bisect string operator typing dataclasses copy
 io datetime decimal fractions statistics unittest time sys os""".split()
@@ -38,6 +38,11 @@ def serve_forks(control: socket.socket, settings: dict[str, Any]) -> NoReturn:
             failed.append(name)
     program = build_filter(inet=settings["inet"])
     undumpable()
+    for name, value in COMMON_LIMITS.items():
+        limit(name, value)
+    prepare_environment()
+    prepare_streams()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.collect()
     gc.freeze()  # a collection in a child would touch, and so copy, every page
     control.send(json.dumps({"ready": True, "failed": failed, "base_kb": _size_kb()}).encode())
