@@ -91,13 +91,16 @@ class Box:
         if header["children"]["S"]["exit"] != 0:
             raise OSError(f"could not write {sorted(files)}: {_text(reply.blobs[2])[-300:]}")
 
-    async def read(self, paths: Sequence[str], *, max_bytes: int = 8 << 20) -> dict[str, bytes]:
+    async def read(
+        self, paths: Sequence[str], *, max_bytes: int = 8 << 20, truncate: bool = False
+    ) -> dict[str, bytes]:
         """Contents of regular files; a folder gives all regular files below it; links are not followed.
 
-        What does not exist is absent from the answer. FileTooLarge beyond `max_bytes` in total.
+        What does not exist is absent from the answer. FileTooLarge beyond `max_bytes` in total, unless `truncate`.
         """
         limits = Limits(cpu_s=5.0, output_bytes=2 * max_bytes + (1 << 20))
         job = Job("read", limits, keep=True, paths=[_checked(p) for p in paths], max_bytes=max_bytes)
+        job.fields["truncate"] = truncate
         header, reply = await self.exchange(job)
         child = header["children"]["S"]
         if child["exit"] == _OVER_CAP:
@@ -134,10 +137,14 @@ class Box:
         self.jobs += 1
         if reply.header.get("status") not in ("ended", "timeout", "output"):
             await self.kill()
-            raise BoxLost(f"the box could not run the job: {reply.header.get('error') or reply.header.get('status')}")
+            raise BoxLost(
+                f"the box could not run the job: {reply.header.get('error') or reply.header.get('status')}"
+            )
         return reply.header, reply
 
-    async def _episode_job(self, kind: str, code: str | bytes, stdin: str | bytes, options: dict[str, Any]) -> Result:
+    async def _episode_job(
+        self, kind: str, code: str | bytes, stdin: str | bytes, options: dict[str, Any]
+    ) -> Result:
         fields = {name: options.pop(name) for name in ("env", "argv") if name in options}
         job = Job(kind, job_limits(**options), code=code, keep=True, **fields)
         job.stdin = as_bytes(stdin)
@@ -216,5 +223,7 @@ def _text(data: bytes) -> str:
 
 def _checked(path: str) -> str:
     if not path or "\0" in path or ".." in path.split("/"):
-        raise ValueError(f"{path!r} is no path within a box: give a relative one without '..', or an absolute one")
+        raise ValueError(
+            f"{path!r} is no path within a box: give a relative one without '..', or an absolute one"
+        )
     return path

@@ -103,7 +103,9 @@ class Channel:
             raise BoxLost(f"the box did not answer within {within_s:.1f} s") from None
         except (OSError, asyncio.IncompleteReadError, wire.Malformed) as error:
             said = bytes(self._complaints[-400:]).decode("utf-8", "replace").strip()
-            raise BoxLost(f"the box's channel broke: {error}" + (f"; it said: {said}" if said else "")) from error
+            raise BoxLost(
+                f"the box's channel broke: {error}" + (f"; it said: {said}" if said else "")
+            ) from error
         self.dead = False
         return reply
 

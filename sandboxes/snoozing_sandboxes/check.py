@@ -55,7 +55,9 @@ async def self_check(run: Callable[[str], Awaitable[str]]) -> tuple[Check, ...]:
         found = json.loads(printed.strip().rpartition("\n")[2])
         return tuple(_judged(found))
     except (ValueError, KeyError, TypeError) as error:
-        raise SandboxError(f"the check did not finish in the sandbox: {error}; it printed {printed[-300:]!r}") from None
+        raise SandboxError(
+            f"the check did not finish in the sandbox: {error}; it printed {printed[-300:]!r}"
+        ) from None
 
 
 def _judged(found: Mapping[str, Any]) -> Iterator[Check]:
@@ -86,6 +88,8 @@ def _limits(facts: Mapping[str, Any]) -> Iterator[Check]:
     yield Check("memory, CPU, files and processes are limited", not free, f"unlimited: {free or 'none'}")
     yield Check("no core dumps", limits["CORE"] == 0, f"RLIMIT_CORE {limits['CORE']}")
     yield Check("no message queues", limits["MSGQUEUE"] == 0, f"RLIMIT_MSGQUEUE {limits['MSGQUEUE']}")
-    yield Check("a fork bomb hits a wall", facts["forks"] < _MAX_PROCESSES, f"{facts['forks']} forks got through")
+    yield Check(
+        "a fork bomb hits a wall", facts["forks"] < _MAX_PROCESSES, f"{facts['forks']} forks got through"
+    )
     large = {path: room for path, room in facts["writable"].items() if room[0] > _MAX_WRITABLE_MB}
     yield Check("the disk cannot be filled", not large, f"[MB, files] {large or facts['writable']}")

@@ -6,7 +6,8 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import docker
@@ -21,7 +22,7 @@ from snoozing_sandboxes.hardening import FOLDERS, Hardening
 from snoozing_sandboxes.image import ensure_image
 from snoozing_sandboxes.reaper import boxes_of_everyone, reap
 
-__all__ = ["DockerBackend", "Engine"]
+__all__ = ["DockerBackend", "Engine", "connect"]
 
 _ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, OSError)
 _START_S = 60.0
@@ -34,25 +35,27 @@ class Engine:
     """One Docker host. Blocking calls run in threads; each is bounded by `timeout_s`."""
 
     def __init__(
-        self, url: str, *, hardening: Hardening, weaken: Mapping[str, Any] | None = None, timeout_s: float = 30.0
+        self, url: str, *, hardening: Hardening, weaken: Mapping[str, Any], check: bool, timeout_s: float
     ) -> None:
         self.url = url
         self.boxes = 0
         """Boxes that live on it."""
         self._hardening = hardening
-        self._weaken = dict(weaken or {})
+        self._weaken = dict(weaken)
         self._timeout_s = timeout_s
         self._client: docker.DockerClient | None = None
         self._image = ""
         self._uids: set[int] = set()
-        self._checked = False
+        self._checked = not check
 
     async def open(self, image: str, packages: Sequence[str]) -> None:
         """Reach the engine, reap the dead, get the image."""
         try:
             await asyncio.to_thread(self._open, image, packages)
         except _ENGINE_ERRORS as error:
-            raise EngineUnavailable(f"no usable Docker engine at {self.url}: {_reason(error, self.url)}") from None
+            raise EngineUnavailable(
+                f"no usable Docker engine at {self.url}: {_reason(error, self.url)}"
+            ) from None
 
     async def start_box(self, settings: Mapping[str, Any]) -> Box:
         """A container with a supervisor that has said hello; the engine's first is checked for leaks."""
@@ -91,7 +94,9 @@ class Engine:
         """The limit of processes counts per uid across containers: no two boxes may share one."""
         free = [uid for uid in range(_FIRST_UID, _LAST_UID, 2) if uid not in self._uids]
         if not free:
-            raise EngineUnavailable(f"all {(_LAST_UID - _FIRST_UID) // 2} box identities at {self.url} are in use")
+            raise EngineUnavailable(
+                f"all {(_LAST_UID - _FIRST_UID) // 2} box identities at {self.url} are in use"
+            )
         uid = random.SystemRandom().choice(free)
         self._uids.add(uid)
         return uid
@@ -184,15 +189,20 @@ class DockerBackend:
         preload: Sequence[str] = (),
         hardening: Hardening | None = None,
         weaken: Mapping[str, Any] | None = None,
+        check: bool = True,
         timeout_s: float = 30.0,
     ) -> None:
-        """`weaken` overrides container options; it exists to show that the check finds what it looks for."""
-        urls = tuple(hosts) or (os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock"),)
+        """`weaken` overrides container options; it exists to show that the check finds what it looks for. `check`
+        False is for those who run the check themselves."""
+        urls = tuple(hosts) or (_default_url(),)
         for url in urls:
             if not url.startswith(("unix://", "tcp://")):
                 raise ValueError(f"Docker host {url!r}: boxes speak over unix:// or tcp:// endpoints only")
         shared = hardening or Hardening()
-        self.engines = [Engine(url, hardening=shared, weaken=weaken, timeout_s=timeout_s) for url in urls]
+        self.engines = [
+            Engine(url, hardening=shared, weaken=weaken or {}, check=check, timeout_s=timeout_s)
+            for url in urls
+        ]
         self._image = image
         self._packages = tuple(packages)
         self._settings = {"preload": tuple(preload), "site": _site_folders(), "inet": True}
@@ -215,6 +225,24 @@ class DockerBackend:
     async def close(self) -> None:
         for engine in self.engines:
             await engine.close()
+
+
+@contextmanager
+def connect(url: str | None) -> Iterator[docker.DockerClient]:
+    """The engine for a command; EngineUnavailable says what to do."""
+    url = url or _default_url()
+    try:
+        client = docker.DockerClient(base_url=url, version="auto", timeout=60)
+        try:
+            yield client
+        finally:
+            client.close()
+    except _ENGINE_ERRORS as error:
+        raise EngineUnavailable(f"no usable Docker engine at {url}: {_reason(error, url)}") from None
+
+
+def _default_url() -> str:
+    return os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
 
 
 def _site_folders() -> list[str]:

@@ -1,17 +1,25 @@
 """Every way in which a sandbox itself fails. None of these is ever a verdict on a program.
 
-    SandboxError
-    ├── EngineUnavailable   no container engine to be had, or it refuses us
-    │   ├── ImageMissing    the engine has no such image and cannot get it
-    │   └── LeakyEngine     the engine does not keep what the boxes promise; nothing was run on it
-    ├── BoxLost             a box ended, hung or broke the protocol under a job; nothing is known about the job
-    ├── FileTooLarge        more bytes than the caller wanted to read
-    └── PoolClosed
+SandboxError
+├── EngineUnavailable   no container engine to be had, or it refuses us
+│   ├── ImageMissing    the engine has no such image and cannot get it
+│   └── LeakyEngine     the engine does not keep what the boxes promise; nothing was run on it
+├── BoxLost             a box ended, hung or broke the protocol under a job; nothing is known about the job
+├── FileTooLarge        more bytes than the caller wanted to read
+└── PoolClosed
 """
 
 from __future__ import annotations
 
-__all__ = ["BoxLost", "EngineUnavailable", "FileTooLarge", "ImageMissing", "LeakyEngine", "PoolClosed", "SandboxError"]
+__all__ = [
+    "BoxLost",
+    "EngineUnavailable",
+    "FileTooLarge",
+    "ImageMissing",
+    "LeakyEngine",
+    "PoolClosed",
+    "SandboxError",
+]
 
 
 class SandboxError(Exception):

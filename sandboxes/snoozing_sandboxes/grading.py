@@ -71,7 +71,9 @@ def _stdio_cases(text: str) -> list[StdioCase]:
 def _call_suite(text: str, entry: str | None) -> CallSuite:
     data = json.loads(text)
     cases = [CallCase(**case) for case in data.pop("cases")]
-    return CallSuite(**{"tuples_as_lists": True, **({"entry": entry} if entry else {}), **data, "cases": cases})
+    return CallSuite(
+        **{"tuples_as_lists": True, **({"entry": entry} if entry else {}), **data, "cases": cases}
+    )
 
 
 def _job(kind: str, solution: str | Mapping[str, str], limits: Limits, main: str, **more: Any) -> Job:
@@ -105,7 +107,9 @@ async def _grade_stdio(
             details.append((f"case {number}", result.status if not result.ok else "wrong output"))
     assert shown is not None
     graded = _graded(shown, len(cases) - len(details), details, len(details))
-    return GradeResult(**{**{f.name: getattr(graded, f.name) for f in fields(graded)}, "cpu_s": cpu_s, "wall_s": wall_s})
+    return GradeResult(
+        **{**{f.name: getattr(graded, f.name) for f in fields(graded)}, "cpu_s": cpu_s, "wall_s": wall_s}
+    )
 
 
 def _same_text(expected: str, got: str, abs_tol: float) -> bool:
@@ -113,7 +117,9 @@ def _same_text(expected: str, got: str, abs_tol: float) -> bool:
     if wanted == printed or not abs_tol:
         return wanted == printed
     one, other = expected.split(), got.split()
-    return len(one) == len(other) and all(a == b or _close(a, b, abs_tol) for a, b in zip(one, other, strict=True))
+    return len(one) == len(other) and all(
+        a == b or _close(a, b, abs_tol) for a, b in zip(one, other, strict=True)
+    )
 
 
 def _close(expected: str, got: str, abs_tol: float) -> bool:
@@ -129,7 +135,10 @@ async def _grade_calls(
     """All calls in one process, their arguments sent in, their values compared here."""
     if not suite.cases:
         raise ValueError("no cases to grade by; a solution that is asked nothing has shown nothing")
-    calls = [[list(map(wire.encode, c.args)), {k: wire.encode(v) for k, v in c.kwargs.items()}] for c in suite.cases]
+    calls = [
+        [list(map(wire.encode, c.args)), {k: wire.encode(v) for k, v in c.kwargs.items()}]
+        for c in suite.cases
+    ]
     job = _job("calls", solution, limits, f"{_MODULE}.py", module=_MODULE, entry=suite.entry, calls=calls)
     equality = Equality(abs_tol=suite.abs_tol, rel_tol=suite.rel_tol, tuples_as_lists=suite.tuples_as_lists)
 

@@ -39,7 +39,7 @@ class Hardening:
             "network_mode": "none",
             "ipc_mode": "private",
             "read_only": True,
-            "tmpfs": {"/box": tmpfs, "/tmp": tmpfs},
+            "tmpfs": {"/box": f"exec,{tmpfs}", "/tmp": f"noexec,{tmpfs}"},
             "shm_size": "16m",
             "mem_limit": f"{self.memory_mb}m",
             "memswap_limit": f"{self.memory_mb}m",

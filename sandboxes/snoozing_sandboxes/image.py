@@ -34,7 +34,9 @@ def ensure_image(client: docker.DockerClient, image: str, packages: Sequence[str
             load_packed(client, tag, packages)
         return tag
     if packages:
-        raise ValueError(f"packages go into the packed image only; image {image!r} has to bring {list(packages)}")
+        raise ValueError(
+            f"packages go into the packed image only; image {image!r} has to bring {list(packages)}"
+        )
     if not _has(client, image):
         try:
             client.images.pull(image)

@@ -35,7 +35,9 @@ class LocalBackend:
 
     async def open(self) -> None:
         if not sys.platform.startswith("linux"):
-            raise EngineUnavailable(f"the local backend needs Linux, this is {sys.platform}; use backend='docker'")
+            raise EngineUnavailable(
+                f"the local backend needs Linux, this is {sys.platform}; use backend='docker'"
+            )
 
     async def start_box(self) -> Box:
         folder = Path(tempfile.mkdtemp(prefix="snoozing-box-"))
@@ -60,7 +62,13 @@ class LocalBackend:
 
         channel = Channel(process.stdout, process.stdin, muxed=False, kill=kill)
         site = [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
-        settings = {"uids": [], "folders": [str(workdir)], "preload": self._preload, "site": site, "inet": False}
+        settings = {
+            "uids": [],
+            "folders": [str(workdir)],
+            "preload": self._preload,
+            "site": site,
+            "inet": False,
+        }
         try:
             hello = await channel.greet(settings, _START_S)
         except BaseException:

@@ -77,7 +77,9 @@ class Pool:
             self.statistics.starts += 1
             self._build(self._target - 1)
             async with self._changed:
-                await self._changed.wait_for(lambda: len(self._idle) >= self._boxes or self._failure is not None)
+                await self._changed.wait_for(
+                    lambda: len(self._idle) >= self._boxes or self._failure is not None
+                )
             if self._failure is not None:
                 raise self._failure
         except BaseException:

@@ -87,24 +87,49 @@ def outside():
 
 
 numbers = {"x86_64": (425, 323, 321, 298, 250), "aarch64": (425, 282, 280, 241, 219)}.get(os.uname().machine)
-for label, address in (("internet", ("1.1.1.1", 53)), ("docker gateway", ("172.17.0.1", 22)), ("metadata", ("169.254.169.254", 80))):
+for label, address in (
+    ("internet", ("1.1.1.1", 53)),
+    ("docker gateway", ("172.17.0.1", 22)),
+    ("metadata", ("169.254.169.254", 80)),
+):
     attempt("network " + label, lambda address=address: connect(address))
-for label, family, kind in (("vsock", 40, 1), ("netlink", 16, 3), ("packet", 17, 3), ("alg", 38, 5), ("raw", 2, 3)):
-    attempt("socket " + label, lambda family=family, kind=kind: open_socket(family, kind, 1 if kind == 3 and family == 2 else 0))
-for path in ("/x", "/usr/x", "/etc/x", "/var/x", "/root/x", "/dev/x", "/proc/sys/kernel/core_pattern", "/sys/x"):
+for label, family, kind in (
+    ("vsock", 40, 1),
+    ("netlink", 16, 3),
+    ("packet", 17, 3),
+    ("alg", 38, 5),
+    ("raw", 2, 3),
+):
+    attempt(
+        "socket " + label,
+        lambda family=family, kind=kind: open_socket(family, kind, 1 if kind == 3 and family == 2 else 0),
+    )
+for path in (
+    "/x",
+    "/usr/x",
+    "/etc/x",
+    "/var/x",
+    "/root/x",
+    "/dev/x",
+    "/proc/sys/kernel/core_pattern",
+    "/sys/x",
+):
     attempt("write " + path, lambda path=path: write(path))
 for pid in outside():
+    who = "init" if pid == 1 else "parent"
     for name in ("environ", "mem", "maps", "fd/0", "fd/1"):
-        attempt("process %s %s" % ("init" if pid == 1 else "parent", name), lambda pid=pid, name=name: read("/proc/%d/%s" % (pid, name)))
-    attempt("process %s signal" % ("init" if pid == 1 else "parent"), lambda pid=pid: os.kill(pid, 0) or "may signal")
-    attempt("process %s ptrace" % ("init" if pid == 1 else "parent"), lambda pid=pid: libc.ptrace(0x4206, pid, 0, 0))
+        attempt(f"process {who} {name}", lambda pid=pid, name=name: read(f"/proc/{pid}/{name}"))
+    attempt(f"process {who} signal", lambda pid=pid: os.kill(pid, 0) or "may signal")
+    attempt(f"process {who} ptrace", lambda pid=pid: libc.ptrace(0x4206, pid, 0, 0))
 attempt("call ptrace", ptrace_own_child)
 if numbers:
     uring, uffd, bpf, perf, keyctl = numbers
     attempt("call io_uring", lambda: libc.syscall(uring, 8, ctypes.create_string_buffer(256)))
     attempt("call userfaultfd", lambda: libc.syscall(uffd, 1))
     attempt("call bpf", lambda: libc.syscall(bpf, 0, ctypes.create_string_buffer(64), 64))
-    attempt("call perf_event_open", lambda: libc.syscall(perf, ctypes.create_string_buffer(128), 0, -1, -1, 0))
+    attempt(
+        "call perf_event_open", lambda: libc.syscall(perf, ctypes.create_string_buffer(128), 0, -1, -1, 0)
+    )
     attempt("call keyctl", lambda: libc.syscall(keyctl, 0, -3, 0))
 attempt("call unshare", in_child(lambda: libc.unshare(0x10000000)))
 attempt("call mount", in_child(lambda: libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)))
@@ -114,7 +139,8 @@ attempt("call setuid", in_child(lambda: os.setuid(0)))
 attempt("ipc shared memory", lambda: libc.shmget(0x5151, 4096, 0o1666))
 attempt("ipc semaphore", lambda: libc.semget(0x5151, 1, 0o1666))
 attempt("ipc message queue", lambda: libc.mq_open(b"/leak", 0o102, 0o666, None))
-attempt("engine socket", lambda: [p for p in ("/var/run/docker.sock", "/run/docker.sock") if os.path.exists(p)][0])
+ENGINES = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock")
+attempt("engine socket", lambda: next(path for path in ENGINES if os.path.exists(path)))
 
 
 def forks():

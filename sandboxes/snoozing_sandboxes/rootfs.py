@@ -34,16 +34,99 @@ _RECIPE = 1
 _LEFT_OUT = {"test", "tests", "idlelib", "tkinter", "lib2to3", "ensurepip", "turtledemo", "turtle.py"}
 _LEFT_OUT |= {"site-packages", "dist-packages", "__pycache__", "pydoc_data"}
 _TEST_EXTENSIONS = re.compile(r"_test|_ctypes_test|_tkinter|_xxtest|xxlimited|_xxsub")
-_TOOLS = """bash sh cat ls cp mv rm mkdir rmdir ln chmod touch head tail wc sort uniq cut tr tee echo printf pwd env true
-false test [ sleep date basename dirname readlink realpath mktemp seq stat du df id uname nproc timeout dd od md5sum
-sha256sum base64 expr nl paste comm join split tac yes grep egrep sed awk mawk find xargs diff cmp patch tar gzip gunzip
-which ps kill setsid nohup nice less file""".split()
+_TOOLS = [
+    "bash",
+    "sh",
+    "cat",
+    "ls",
+    "cp",
+    "mv",
+    "rm",
+    "mkdir",
+    "rmdir",
+    "ln",
+    "chmod",
+    "touch",
+    "head",
+    "tail",
+    "wc",
+    "sort",
+    "uniq",
+    "cut",
+    "tr",
+    "tee",
+    "echo",
+    "printf",
+    "pwd",
+    "env",
+    "true",
+    "false",
+    "test",
+    "[",
+    "sleep",
+    "date",
+    "basename",
+    "dirname",
+    "readlink",
+    "realpath",
+    "mktemp",
+    "seq",
+    "stat",
+    "du",
+    "df",
+    "id",
+    "uname",
+    "nproc",
+    "timeout",
+    "dd",
+    "od",
+    "md5sum",
+    "sha256sum",
+    "base64",
+    "expr",
+    "nl",
+    "paste",
+    "comm",
+    "join",
+    "split",
+    "tac",
+    "yes",
+    "grep",
+    "egrep",
+    "sed",
+    "awk",
+    "mawk",
+    "find",
+    "xargs",
+    "diff",
+    "cmp",
+    "patch",
+    "tar",
+    "gzip",
+    "gunzip",
+    "which",
+    "ps",
+    "kill",
+    "setsid",
+    "nohup",
+    "nice",
+    "less",
+    "file",
+]
 _ETC = {
     "etc/passwd": b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
     "etc/group": b"root:x:0:\nnogroup:x:65534:\n",
     "etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files\n",
 }
-_FOLDERS = {"tmp": 0o1777, "box": 0o1777, "proc": 0o555, "sys": 0o555, "dev": 0o755, "run": 0o755, "root": 0o700}
+_FOLDERS = {
+    "tmp": 0o1777,
+    "box": 0o1777,
+    "proc": 0o555,
+    "sys": 0o555,
+    "dev": 0o755,
+    "run": 0o755,
+    "root": 0o700,
+}
 _PREFIX = "usr/local"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -60,7 +143,9 @@ class Entry:
 def recipe_digest(packages: Sequence[str]) -> str:
     """Twelve hex digits that name what build_archive would build, without building it."""
     versions = sorted(f"{name}=={importlib.metadata.version(name)}" for name in _closure(packages))
-    return hashlib.sha256(json.dumps([_RECIPE, sys.version, platform.machine(), versions]).encode()).hexdigest()[:12]
+    return hashlib.sha256(
+        json.dumps([_RECIPE, sys.version, platform.machine(), versions]).encode()
+    ).hexdigest()[:12]
 
 
 def build_archive(tag: str, packages: Sequence[str], path: Path) -> str:
@@ -131,7 +216,9 @@ class RootFs:
         for name in names:
             for file in importlib.metadata.files(name) or []:
                 source = str(file.locate())
-                skipped = file.parts[0] == ".." or _LEFT_OUT.intersection(file.parts) or source.endswith(".pyc")
+                skipped = (
+                    file.parts[0] == ".." or _LEFT_OUT.intersection(file.parts) or source.endswith(".pyc")
+                )
                 if not skipped and os.path.isfile(source):
                     self._copy(source, f"{self._site}/{file}")
 
@@ -219,7 +306,9 @@ def _stripped(path: str, content: bytes) -> bytes:
     if not shutil.which("strip"):
         return content
     with tempfile.NamedTemporaryFile() as out:
-        done = subprocess.run(["strip", "--strip-unneeded", "-o", out.name, path], capture_output=True, check=False)
+        done = subprocess.run(
+            ["strip", "--strip-unneeded", "-o", out.name, path], capture_output=True, check=False
+        )
         return Path(out.name).read_bytes() if done.returncode == 0 else content
 
 

@@ -37,7 +37,15 @@ class Limits:
     open_files: int = 256
 
     def __post_init__(self) -> None:
-        for name in ("cpu_s", "memory_mb", "output_bytes", "value_bytes", "file_mb", "processes", "open_files"):
+        for name in (
+            "cpu_s",
+            "memory_mb",
+            "output_bytes",
+            "value_bytes",
+            "file_mb",
+            "processes",
+            "open_files",
+        ):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
         if self.wall_s is not None and not self.wall_s > 0:

@@ -64,7 +64,7 @@ class Equality:
     def _same_number(self, one: float | int, other: float | int) -> bool:
         if one == other:
             return True
-        if not (self.abs_tol or self.rel_tol) or isinstance(one, int) and isinstance(other, int):
+        if not (self.abs_tol or self.rel_tol) or (isinstance(one, int) and isinstance(other, int)):
             return False
         try:
             return math.isclose(one, other, rel_tol=self.rel_tol, abs_tol=self.abs_tol)
@@ -93,5 +93,7 @@ def _canonical(data: Any, depth: int = 0) -> str:
         return hex(int(number)) if whole else repr(number)
     if isinstance(data, list) and len(data) > 1 and isinstance(data[1], list):
         parts = [_canonical(x, depth + 1) for x in data[1]]
-        return json.dumps([data[0] if data[0] != "F" else "S", sorted(parts) if data[0] in ("S", "F") else parts])
+        return json.dumps(
+            [data[0] if data[0] != "F" else "S", sorted(parts) if data[0] in ("S", "F") else parts]
+        )
     return json.dumps(data)

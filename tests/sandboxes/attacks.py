@@ -127,7 +127,9 @@ RESOURCES = (
     ),
     Attack(name="stdout without end", code="while True: print('x'*1000)", contained=ended("output")),
     Attack(
-        name="stderr without end", code="import os\nwhile True: os.write(2,b'y'*65536)", contained=ended("output")
+        name="stderr without end",
+        code="import os\nwhile True: os.write(2,b'y'*65536)",
+        contained=ended("output"),
     ),
     Attack(
         name="sixty thousand writes of a byte",

@@ -50,7 +50,8 @@ ESCAPES = (
     ),
     Attack(
         name="ptrace and reading memory across processes",
-        code=DOORS + "for n,a in (('attach',(16,os.getppid(),0,0)),('init',(16,1,0,0)),('seize',(0x4206,1,0,0)),('me',(0,0,0,0))): knock(n,lambda a=a:libc.ptrace(*a))\n"
+        code=DOORS
+        + "for n,a in (('attach',(16,os.getppid(),0,0)),('init',(16,1,0,0)),('seize',(0x4206,1,0,0)),('me',(0,0,0,0))): knock(n,lambda a=a:libc.ptrace(*a))\n"
         "knock('vm',lambda:libc.process_vm_readv(1,0,0,0,0,0))",
         contained=never("OPEN"),
     ),
@@ -63,7 +64,8 @@ ESCAPES = (
     ),
     Attack(
         name="socket families that pass the network namespace by",
-        code=DOORS + "for n,f,t,p in (('raw',2,3,1),('netlink',16,3,0),('packet',17,3,0),('vsock',40,1,0),('alg',38,5,0),('bluetooth',31,3,1),('xdp',44,3,0),('can',29,3,1),('tipc',30,5,0),('kcm',41,5,0)):\n"
+        code=DOORS
+        + "for n,f,t,p in (('raw',2,3,1),('netlink',16,3,0),('packet',17,3,0),('vsock',40,1,0),('alg',38,5,0),('bluetooth',31,3,1),('xdp',44,3,0),('can',29,3,1),('tipc',30,5,0),('kcm',41,5,0)):\n"
         "  knock(n,lambda f=f,t=t,p=p:socket.socket(f,t,p))",
         contained=never("OPEN"),
     ),
@@ -81,13 +83,15 @@ ESCAPES = (
     ),
     Attack(
         name="mounts, namespaces and roots",
-        code=DOORS + "knock('unshare',lambda:libc.unshare(0x10000000)); knock('userns+net',lambda:libc.unshare(0x50000000)); knock('mount',lambda:libc.mount(b'none',b'/box',b'tmpfs',0,None))\n"
+        code=DOORS
+        + "knock('unshare',lambda:libc.unshare(0x10000000)); knock('userns+net',lambda:libc.unshare(0x50000000)); knock('mount',lambda:libc.mount(b'none',b'/box',b'tmpfs',0,None))\n"
         "knock('chroot',lambda:os.chroot('/box')); knock('pivot',lambda:libc.syscall(155,b'/box',b'/box')); knock('umount',lambda:libc.umount2(b'/box',2)); knock('setns',lambda:libc.setns(0,0))",
         contained=never("OPEN"),
     ),
     Attack(
         name="devices and kernel files",
-        code=DOORS + "knock('mknod',lambda:os.mknod('/box/dev',0o60666,os.makedev(254,0))); knock('core',lambda:open('/proc/sys/kernel/core_pattern','w'))\n"
+        code=DOORS
+        + "knock('mknod',lambda:os.mknod('/box/dev',0o60666,os.makedev(254,0))); knock('core',lambda:open('/proc/sys/kernel/core_pattern','w'))\n"
         "knock('sysrq',lambda:open('/proc/sysrq-trigger','w')); knock('kcore',lambda:open('/proc/kcore','rb').read(4)); knock('kmem',lambda:open('/dev/mem','rb'))\n"
         "knock('cgroup',lambda:open('/sys/fs/cgroup/memory/memory.limit_in_bytes','w')); knock('release',lambda:open('/sys/fs/cgroup/release_agent','w'))\n"
         "knock('log',lambda:libc.klogctl(3,ctypes.create_string_buffer(100),100))",
@@ -95,7 +99,8 @@ ESCAPES = (
     ),
     Attack(
         name="another identity",
-        code=DOORS + "knock('setuid',lambda:os.setuid(0)); knock('setresuid',lambda:os.setresuid(0,0,0)); knock('setgid',lambda:os.setgid(0)); knock('groups',lambda:os.setgroups([0]))\n"
+        code=DOORS
+        + "knock('setuid',lambda:os.setuid(0)); knock('setresuid',lambda:os.setresuid(0,0,0)); knock('setgid',lambda:os.setgid(0)); knock('groups',lambda:os.setgroups([0]))\n"
         "knock('neighbour',lambda:os.setuid(os.getuid()+1))",
         contained=never("OPEN"),
     ),
@@ -108,13 +113,15 @@ ESCAPES = (
     ),
     Attack(
         name="system calls that widen the kernel's surface",
-        code=DOORS + "for n,a in (('io_uring',(425,8,0)),('userfaultfd',(323,0)),('bpf',(321,0,0,0)),('perf',(298,0,0,-1,-1,0)),('keyctl',(250,0,-3,0)),('x32',(0x40000000|39,)),('kexec',(246,0,0,0,0)),('handle',(304,0,0,0)),('secret',(447,0))):\n"
+        code=DOORS
+        + "for n,a in (('io_uring',(425,8,0)),('userfaultfd',(323,0)),('bpf',(321,0,0,0)),('perf',(298,0,0,-1,-1,0)),('keyctl',(250,0,-3,0)),('x32',(0x40000000|39,)),('kexec',(246,0,0,0,0)),('handle',(304,0,0,0)),('secret',(447,0))):\n"
         "  knock(n,lambda a=a:libc.syscall(*a))",
         contained=never("OPEN"),
     ),
     Attack(
         name="System V and POSIX objects that stay",
-        code=DOORS + "knock('shm',lambda:libc.shmget(0x77,4096,0o1666)); knock('sem',lambda:libc.semget(0x77,1,0o1666)); knock('msg',lambda:libc.msgget(0x77,0o1666)); knock('mq',lambda:libc.mq_open(b'/leak',0o102,0o666,None))",
+        code=DOORS
+        + "knock('shm',lambda:libc.shmget(0x77,4096,0o1666)); knock('sem',lambda:libc.semget(0x77,1,0o1666)); knock('msg',lambda:libc.msgget(0x77,0o1666)); knock('mq',lambda:libc.mq_open(b'/leak',0o102,0o666,None))",
         contained=never("OPEN"),
     ),
     Attack(
@@ -124,7 +131,8 @@ ESCAPES = (
     ),
     Attack(
         name="the system's own files",
-        code=DOORS + "import sys,json\nknock('stdlib',lambda:open(json.__file__,'a')); knock('python',lambda:open(sys.executable,'r+b')); knock('root',lambda:open('/x','w')); knock('etc',lambda:open('/etc/passwd','a')); knock('ld',lambda:open('/etc/ld.so.preload','w'))",
+        code=DOORS
+        + "import sys,json\nknock('stdlib',lambda:open(json.__file__,'a')); knock('python',lambda:open(sys.executable,'r+b')); knock('root',lambda:open('/x','w')); knock('etc',lambda:open('/etc/passwd','a')); knock('ld',lambda:open('/etc/ld.so.preload','w'))",
         contained=never("OPEN"),
     ),
     Attack(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from snoozing_sandboxes import GradeResult, Result
+
 from tests.sandboxes.attacks import Attack
 
 TWICE = "import unittest\nfrom solution import f\nclass T(unittest.TestCase):\n  def test_a(self): self.assertEqual(f(2),4)\n  def test_b(self): self.assertEqual(f(3),6)\n"
 EQUAL = (
     "class E:\n"
-    + "".join(f"  def __{n}__(s,*a): return True\n" for n in ("eq", "ne", "bool", "lt", "gt", "le", "ge", "contains"))
-    + "".join(f"  def __{n}__(s,*a): return s\n" for n in ("add", "sub", "rsub", "mul", "abs", "call", "getitem"))
+    + "".join(
+        f"  def __{n}__(s,*a): return True\n"
+        for n in ("eq", "ne", "bool", "lt", "gt", "le", "ge", "contains")
+    )
+    + "".join(
+        f"  def __{n}__(s,*a): return s\n" for n in ("add", "sub", "rsub", "mul", "abs", "call", "getitem")
+    )
     + "  def __float__(s): return 4.0\n  def __round__(s,n=0): return 4\n  def __len__(s): return 1\n  def __hash__(s): return 0\n  def __iter__(s): return iter([s])\n"
 )
 
@@ -19,7 +25,12 @@ def nothing_passed(result: Result) -> bool:
 
 
 VERDICTS = (
-    Attack(name="exits at the call", code="import os\ndef f(x): os._exit(0)", tests=TWICE, contained=nothing_passed),
+    Attack(
+        name="exits at the call",
+        code="import os\ndef f(x): os._exit(0)",
+        tests=TWICE,
+        contained=nothing_passed,
+    ),
     Attack(name="exits at import", code="import sys\nsys.exit(0)", tests=TWICE, contained=nothing_passed),
     Attack(
         name="an object equal to everything",

@@ -42,7 +42,9 @@ def pool(loop: asyncio.Runner):
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_the_attack_is_contained_and_the_box_is_as_good_as_new(attack: Attack, pool: Pool, loop: asyncio.Runner):
+def test_the_attack_is_contained_and_the_box_is_as_good_as_new(
+    attack: Attack, pool: Pool, loop: asyncio.Runner
+):
     replaced = pool.statistics.replaced
 
     async def run():

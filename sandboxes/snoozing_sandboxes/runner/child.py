@@ -160,7 +160,9 @@ def _read(_: bytes, header: dict[str, Any]) -> None:
         for path in _regular(name):
             data = _content(path, left + 1)
             left -= len(data)
-            if left < 0:
+            if left < 0 and header["truncate"]:
+                data, left = data[:-1], 0
+            elif left < 0:
                 print(f"more than {header['max_bytes']} bytes", file=sys.stderr)
                 os._exit(OVER_CAP)
             found[path] = data

@@ -9,15 +9,21 @@ import platform
 import resource
 from typing import Any
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 36, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = (
+    1,
+    4,
+    22,
+    36,
+    38,
+)
 libc = ctypes.CDLL(None, use_errno=True)
 
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _DENIED = {
-    "x86_64": (101, 310, 311, 29, 30, 31, 64, 65, 66, 220, 68, 69, 70, 71, 240, 241, 425, 426, 427, 323, 298, 321)
-    + (248, 249, 250, 312, 438, 304, 447, 272, 308, 165, 135, 179, 163, 167, 169, 175, 246, 278),
-    "aarch64": (117, 270, 271, 194, 196, 195, 190, 193, 191, 192, 186, 189, 188, 187, 180, 181, 425, 426, 427, 282)
-    + (241, 280, 217, 218, 219, 272, 438, 265, 447, 97, 268, 40, 92, 60, 89, 224, 142, 105, 104, 75),
+    "x86_64": """101 310 311 29 30 31 64 65 66 220 68 69 70 71 240 241 425 426 427 323 298 321
+    248 249 250 312 438 304 447 272 308 165 135 179 163 167 169 175 246 278""",
+    "aarch64": """117 270 271 194 196 195 190 193 191 192 186 189 188 187 180 181 425 426 427 282
+    241 280 217 218 219 272 438 265 447 97 268 40 92 60 89 224 142 105 104 75""",
 }
 """ptrace, process_vm_*, SysV shm/sem/msg, mq_open/unlink, io_uring, userfaultfd, perf, bpf, keys, kcmp, pidfd_getfd,
 open_by_handle_at, memfd_secret, unshare, setns, mount, personality, quotactl, acct, swapon, reboot, init_module,
@@ -29,7 +35,12 @@ _LOAD, _JUMP_EQ, _JUMP_GE, _RETURN = 0x20, 0x15, 0x35, 0x06
 
 
 class _Instruction(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint))
+    _fields_ = (
+        ("code", ctypes.c_ushort),
+        ("jt", ctypes.c_ubyte),
+        ("jf", ctypes.c_ubyte),
+        ("k", ctypes.c_uint),
+    )
 
 
 class Filter(ctypes.Structure):
@@ -51,7 +62,7 @@ def build_filter(*, inet: bool = True) -> Filter | None:
     refuse = (_RETURN, 0, 0, _ERRNO | errno.EPERM)
     if machine == "x86_64":
         code += [(_JUMP_GE, 0, 1, 0x40000000), refuse]
-    for number in _DENIED[machine]:
+    for number in map(int, _DENIED[machine].split()):
         code += [(_JUMP_EQ, 0, 1, number), refuse]
     families = (_AF_UNIX, _AF_INET, _AF_INET6) if inet else (_AF_UNIX,)
     code += [(_JUMP_EQ, 0, len(families) + 2, _SOCKET[machine]), (_LOAD, 0, 0, 16)]

@@ -1,10 +1,10 @@
 """One job as the supervisor drives it: start its children, move bytes, stop it at a limit, sweep, report.
 
-    poll ─→ a feed can be written   program, stdin
-         ─→ a sink can be read      stdout, stderr, values, the judge's tally; each has a cap
-         ─→ the zygote says         a child ended
-         ─→ the host's channel      it must stay silent during a job: closed means the host is gone, and so are we
-         ─→ nothing until a limit   CPU of the whole tree, or the wall backstop
+poll ─→ a feed can be written   program, stdin
+     ─→ a sink can be read      stdout, stderr, values, the judge's tally; each has a cap
+     ─→ the zygote says         a child ended
+     ─→ the host's channel      it must stay silent during a job: closed means the host is gone, and so are we
+     ─→ nothing until a limit   CPU of the whole tree, or the wall backstop
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Child:
 class Job:
     """Runs once: `Job(...).run()` gives the reply frame."""
 
-    def __init__(self, header: dict[str, Any], blobs: list[bytes], slot: Slot, control: socket.socket) -> None:
+    def __init__(
+        self, header: dict[str, Any], blobs: list[bytes], slot: Slot, control: socket.socket
+    ) -> None:
         self._header = header
         self._blobs = blobs
         self._slot = slot
@@ -97,7 +99,11 @@ class Job:
     def _start(self) -> None:
         code, stdin, tests, *files = self._blobs
         kind, header = self._header["kind"], self._header
-        shared = {k: header[k] for k in ("argv", "env", "entry", "module", "calls", "paths", "max_bytes") if k in header}
+        shared = {
+            k: header[k]
+            for k in ("argv", "env", "entry", "module", "calls", "paths", "max_bytes", "truncate")
+            if k in header
+        }
         payload = pack({**shared, "files": header.get("files", [])}, [code, *files])
         if kind == "calls":
             read, write = os.pipe()
@@ -109,7 +115,9 @@ class Job:
             with ours, theirs:
                 self._spawn("S", "serve", payload, b"", [ours.fileno()])
                 header_t = {k: header[k] for k in ("modules", "single", "entry") if k in header}
-                self._spawn("T", "judge", pack({**header_t, "files": []}, [tests]), b"", [theirs.fileno(), write])
+                self._spawn(
+                    "T", "judge", pack({**header_t, "files": []}, [tests]), b"", [theirs.fileno(), write]
+                )
             os.close(write)
             self._listen(read, self._special)
             return
@@ -122,7 +130,13 @@ class Job:
         child = Child(role, self._sink(), self._sink())
         self._children[role] = child
         (in_r, in_w), (out_r, out_w), (err_r, err_w), (pay_r, pay_w) = (os.pipe() for _ in range(4))
-        spec = {"job": role, "role": role, "kind": kind, "uid": self._slot.uid(role), "limits": self._rlimits()}
+        spec = {
+            "job": role,
+            "role": role,
+            "kind": kind,
+            "uid": self._slot.uid(role),
+            "limits": self._rlimits(),
+        }
         spec["cwd"] = self._slot.folders[0] if role == "S" else "/"
         socket.send_fds(self._control, [json.dumps(spec).encode()], [in_r, out_w, err_w, pay_r, *extra])
         for fd in (in_r, out_w, err_w, pay_r):

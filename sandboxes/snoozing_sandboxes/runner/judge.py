@@ -158,7 +158,9 @@ def _collected(
         if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == "tests":
             for case in unittest.defaultTestLoader.loadTestsFromTestCase(value):
                 yield f"{name}.{case._testMethodName}", lambda case=case: _run_case(case)  # type: ignore[attr-defined]
-        elif name.startswith("test") and inspect.isfunction(value) and not inspect.signature(value).parameters:
+        elif (
+            name.startswith("test") and inspect.isfunction(value) and not inspect.signature(value).parameters
+        ):
             yield name, value
     check, entry = space.get("check"), header.get("entry")
     if inspect.isfunction(check) and entry:

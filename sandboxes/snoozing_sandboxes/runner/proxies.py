@@ -89,7 +89,9 @@ class Link:
     def _stand_in(self, number: int, name: str, bases: list[str]) -> type[Exception]:
         """A class of ours for an exception class of theirs, with the nearest builtin as its base."""
         if number not in self._exceptions:
-            known = [self._exceptions[n] for n in self._exceptions if self._exceptions[n].__name__ in bases[1:]]
+            known = [
+                self._exceptions[n] for n in self._exceptions if self._exceptions[n].__name__ in bases[1:]
+            ]
             self._exceptions[number] = type(name, (known[-1] if known else _builtin(bases),), {})
         return self._exceptions[number]
 
@@ -105,7 +107,9 @@ def _builtin(names: list[str]) -> type[Exception]:
 def _argument(value: Any) -> Any:
     if type(value) is not Proxy:
         kind = type(value).__qualname__
-        raise NotPlainData(f"the test passes a {kind} to the solution; only plain data and its own objects cross")
+        raise NotPlainData(
+            f"the test passes a {kind} to the solution; only plain data and its own objects cross"
+        )
     return ["r", object.__getattribute__(value, "_number")]
 
 
@@ -206,8 +210,55 @@ def _refuse(proxy: Proxy, *_: object) -> Any:
     raise NotPlainData(f"the solution returned an object where plain data is needed: {name}")
 
 
-_REFUSED = """add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul
-rmatmul lshift rlshift rshift rrshift and rand or ror xor rxor neg pos abs invert round trunc floor ceil lt le gt ge
-contains bool int float complex index bytes format""".split()
+_REFUSED = [
+    "add",
+    "radd",
+    "sub",
+    "rsub",
+    "mul",
+    "rmul",
+    "truediv",
+    "rtruediv",
+    "floordiv",
+    "rfloordiv",
+    "mod",
+    "rmod",
+    "divmod",
+    "rdivmod",
+    "pow",
+    "rpow",
+    "matmul",
+    "rmatmul",
+    "lshift",
+    "rlshift",
+    "rshift",
+    "rrshift",
+    "and",
+    "rand",
+    "or",
+    "ror",
+    "xor",
+    "rxor",
+    "neg",
+    "pos",
+    "abs",
+    "invert",
+    "round",
+    "trunc",
+    "floor",
+    "ceil",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "contains",
+    "bool",
+    "int",
+    "float",
+    "complex",
+    "index",
+    "bytes",
+    "format",
+]
 for _name in _REFUSED:
     setattr(Proxy, f"__{_name}__", _refuse)

@@ -87,7 +87,7 @@ class Server:
         return bool(self._objects[request["o"]] == self._objects[request["with"]])
 
     def _items(self, request: dict[str, Any]) -> Any:
-        return [self._leave(x) for x in self._objects[request["o"]]]
+        return ["l", [self._leave(x) for x in self._objects[request["o"]]]]
 
     def _text(self, request: dict[str, Any]) -> Any:
         return (repr if request["how"] == "repr" else str)(self._objects[request["o"]])

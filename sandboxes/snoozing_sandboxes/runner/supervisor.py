@@ -72,5 +72,11 @@ def _answer(
     except OSError:
         # The supervisor ran out of descriptors or pipes: the job is undecided and the box is not to be trusted.
         slot.sweep()
-        return pack({"id": header["id"], "status": "internal", "error": traceback.format_exc()[-1500:], "clean": False})
-
+        return pack(
+            {
+                "id": header["id"],
+                "status": "internal",
+                "error": traceback.format_exc()[-1500:],
+                "clean": False,
+            }
+        )

@@ -7,7 +7,7 @@ import signal
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from snoozing_sandboxes.runner.confine import undumpable
@@ -89,17 +89,12 @@ class Slot:
     def _kill(self) -> None:
         if not self.uids:
             for pid in self.others():
-                try:
+                with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
             return
         for uid in self.uids:
-            with self._as(uid):
-                try:
-                    os.kill(-1, signal.SIGKILL)
-                except OSError:
-                    pass
+            with self._as(uid), suppress(OSError):
+                os.kill(-1, signal.SIGKILL)
 
     @contextmanager
     def _as(self, uid: int | None) -> Iterator[None]:

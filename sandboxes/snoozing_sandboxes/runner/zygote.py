@@ -22,8 +22,31 @@ from typing import Any, NoReturn
 from snoozing_sandboxes.runner.child import prepare_environment, prepare_streams, run_child
 from snoozing_sandboxes.runner.confine import COMMON_LIMITS, Filter, build_filter, limit, undumpable
 
-PRELOAD = """json re math random itertools functools collections heapq bisect string operator typing dataclasses copy
-io datetime decimal fractions statistics unittest time sys os""".split()
+PRELOAD = [
+    "json",
+    "re",
+    "math",
+    "random",
+    "itertools",
+    "functools",
+    "collections",
+    "heapq",
+    "bisect",
+    "string",
+    "operator",
+    "typing",
+    "dataclasses",
+    "copy",
+    "io",
+    "datetime",
+    "decimal",
+    "fractions",
+    "statistics",
+    "unittest",
+    "time",
+    "sys",
+    "os",
+]
 _MAX_SPEC = 65536
 
 
@@ -118,5 +141,12 @@ class Forks:
 
 
 def quiet_signals(action: Any) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+    ):
         signal.signal(number, action)
