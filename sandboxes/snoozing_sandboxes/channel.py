@@ -73,7 +73,12 @@ class Channel:
         self._kill = kill
         self._buffer = bytearray()
         self._complaints = bytearray()
-        self.dead = False
+        self._dead = False
+
+    @property
+    def dead(self) -> bool:
+        """Whether it can carry nothing more; known at once when the other side has closed it."""
+        return self._dead or self._reader.at_eof() or self._writer.is_closing()
 
     async def greet(self, settings: Mapping[str, Any], within_s: float) -> dict[str, Any]:
         """Send the runner and wait for its hello."""
@@ -85,14 +90,14 @@ class Channel:
 
     async def kill(self) -> None:
         """End the box, whatever state it is in. Safe to call twice."""
-        self.dead = True
+        self._dead = True
         self._writer.close()
         await self._kill()
 
     async def _guarded(self, data: bytes, within_s: float) -> Reply:
         if self.dead:
             raise BoxLost("this box is gone already")
-        self.dead = True  # until the reply is whole: a cancelled exchange leaves half a frame behind
+        self._dead = True  # until the reply is whole: a cancelled exchange leaves half a frame behind
         try:
             async with asyncio.timeout(within_s):
                 self._writer.write(data)
@@ -106,7 +111,7 @@ class Channel:
             raise BoxLost(
                 f"the box's channel broke: {error}" + (f"; it said: {said}" if said else "")
             ) from error
-        self.dead = False
+        self._dead = False
         return reply
 
     async def _take(self, count: int) -> bytes:

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import docker
 import docker.errors
@@ -83,6 +84,7 @@ class Engine:
             await asyncio.to_thread(client.close)
 
     def _open(self, image: str, packages: Sequence[str]) -> None:
+        _reach(self.url, self._timeout_s)
         self._client = docker.DockerClient(
             base_url=self.url, version="auto", timeout=self._timeout_s, max_pool_size=64
         )
@@ -134,6 +136,7 @@ class Engine:
         client = self._client
         if client is None:
             raise BoxLost(f"the engine at {self.url} was closed")
+        _reach(self.url, self._timeout_s)
         options = {**self._hardening.options(uid), **self._weaken}
         command = ["python3", "-I", "-S", "-B", "-c", BOOT]
         container = client.containers.create(self._image, command, stdin_open=True, **options)
@@ -232,6 +235,7 @@ def connect(url: str | None) -> Iterator[docker.DockerClient]:
     """The engine for a command; EngineUnavailable says what to do."""
     url = url or _default_url()
     try:
+        _reach(url, 10.0)
         client = docker.DockerClient(base_url=url, version="auto", timeout=60)
         try:
             yield client
@@ -258,12 +262,23 @@ async def _streams(attached: socket.socket) -> tuple[asyncio.StreamReader, async
     return await asyncio.open_connection(sock=attached, limit=_READ_LIMIT)
 
 
+def _reach(url: str, timeout_s: float) -> None:
+    """OSError if nobody listens. The SDK would find out too, but leaks a socket and wraps the error thrice."""
+    if url.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(timeout_s)
+            line.connect(url.removeprefix("unix://"))
+        return
+    parts = urlsplit(url)
+    socket.create_connection((parts.hostname or "localhost", parts.port or 2375), timeout_s).close()
+
+
 def _reason(error: BaseException, url: str) -> str:
     """What is wrong and what to do, for the cases people meet."""
     text = str(error)
     if "Permission denied" in text or isinstance(error, PermissionError):
         return "permission denied. Run as root, or join the docker group (`sudo usermod -aG docker $USER`, log in again)"
-    if "FileNotFoundError" in text or "No such file" in text or "Connection refused" in text:
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return f"nothing listens at {url}. Install Docker and start it, or use backend='local' (unsafe)"
     if "timed out" in text.lower() or isinstance(error, requests.Timeout):
         return "it does not answer in time. Restart the daemon, or give it less to do"

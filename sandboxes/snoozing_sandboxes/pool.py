@@ -193,12 +193,16 @@ class Pool:
             if not self._idle and not self._building and not self._closed:
                 self._failure = None  # the engine may be back; a builder finds out
                 self._build(self._missing())
-            await self._changed.wait_for(lambda: self._idle or self._closed or self._failure is not None)
-            if self._closed:
-                raise PoolClosed("the pool is closed; open another")
-            if not self._idle and self._failure is not None:
-                raise self._failure
-            return self._idle.pop()
+            while True:
+                await self._changed.wait_for(lambda: self._idle or self._closed or self._failure is not None)
+                if self._closed:
+                    raise PoolClosed("the pool is closed; open another")
+                if not self._idle and self._failure is not None:
+                    raise self._failure
+                box = self._idle.pop()
+                if not box.lost:
+                    return box
+                self._retire(box)  # died while it stood by, as all do when a daemon is restarted
 
     async def _put(self, box: Box) -> None:
         async with self._changed:
