@@ -5,6 +5,8 @@ Any backend can run it: `self_check` needs only something that runs a Python pro
     async def run(program):                                             # a verifiers runtime, for instance
         return (await runtime.run(["python3", "-c", program], {})).stdout
     leaks = failed(await self_check(run))
+
+The probes undo what succeeds, so that they may be run where nothing holds them.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ _TITLES = {
     "network": "no network: internet, container host and cloud metadata are out of reach",
     "socket": "no socket families beyond UNIX and IP (AF_VSOCK reaches the hypervisor past `--network none`)",
     "write": "nothing outside the working folders can be written",
-    "process": "init and parent cannot be read, signalled or traced",
+    "process": "init and parent cannot be read or signalled",
     "call": "dangerous system calls are refused",
     "ipc": "no System V or POSIX objects that would outlive a job",
     "engine": "the engine's own socket is not inside",

@@ -1,9 +1,12 @@
 """Runs inside a sandbox as any untrusted program would, tries the doors, and prints what it found as JSON.
 
-Standard library only, no imports of ours: the text of this file is what is sent.
+Standard library only, no imports of ours: the text of this file is what is sent. It may well run where nothing holds
+it, as root even: so no probe changes anything that it does not undo, and what cannot be undone is tried with arguments
+that must fail later than the permission check.
 """
 
 import ctypes
+import errno
 import json
 import os
 import resource
@@ -12,6 +15,9 @@ import time
 
 libc = ctypes.CDLL(None, use_errno=True)
 found = {}
+REFUSED = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.EAFNOSUPPORT)
+NAME = f"snoozing-probe-{os.getpid()}-{time.monotonic_ns()}"
+IPC_PRIVATE, IPC_RMID = 0, 0
 
 
 def attempt(name, door):
@@ -21,10 +27,15 @@ def attempt(name, door):
     except BaseException as error:
         found[name] = "shut: " + type(error).__name__ + " " + str(getattr(error, "errno", "") or "")
         return
-    if value == -1 and type(value) is int:
-        found[name] = "shut: errno " + str(ctypes.get_errno())
-    else:
-        found[name] = "open: " + str(value)[:80]
+    found[name] = "open: " + str(value)[:80]
+
+
+def call(value):
+    """A system call's result. Any error but a refusal means that the kernel got as far as looking at the arguments."""
+    code = ctypes.get_errno()
+    if value == -1 and code in REFUSED:
+        raise OSError(code, "refused")
+    return f"returned {value}, errno {code if value == -1 else 0}"
 
 
 def in_child(door):
@@ -34,11 +45,12 @@ def in_child(door):
         child = os.fork()
         if child == 0:
             try:
-                os._exit(0 if door() != -1 else 1)
+                door()
+                os._exit(0)
             except BaseException:
                 os._exit(1)
         if os.waitpid(child, 0)[1]:
-            raise OSError("refused")
+            raise OSError(errno.EPERM, "refused")
         return "done"
 
     return tried
@@ -56,16 +68,24 @@ def open_socket(family, kind, protocol=0):
     return "a socket"
 
 
-def write(path):
-    with open(path, "w") as file:
-        file.write("x")
+def create(folder):
+    """A new file, removed again."""
+    path = os.path.join(folder, NAME)
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     os.unlink(path)
-    return "written"
+    return "created"
 
 
-def read(path):
-    with open(path, "rb") as file:
-        return len(file.read(64))
+def opens(path, how):
+    """Only opened, neither read nor written: what lies there is not ours."""
+    os.close(os.open(path, how | os.O_NONBLOCK))
+    return "opened"
+
+
+def make_device():
+    path = "/tmp/" + NAME
+    os.mknod(path, 0o60600, os.makedev(254, 0))
+    os.unlink(path)
 
 
 def ptrace_own_child():
@@ -73,74 +93,32 @@ def ptrace_own_child():
     if child == 0:
         time.sleep(2)
         os._exit(0)
-    answer = libc.ptrace(16, child, 0, 0)
-    saved = ctypes.get_errno()
-    os.kill(child, 9)
-    os.waitpid(child, 0x40000000)
-    ctypes.set_errno(saved)
-    return answer
+    try:
+        return call(libc.ptrace(16, child, 0, 0))
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0x40000000)
 
 
-def outside():
-    """A process that is not ours: the sandbox's init and our parent."""
-    return [pid for pid in (1, os.getppid()) if pid != os.getpid()]
+def shared_memory():
+    number = libc.shmget(IPC_PRIVATE, 4096, 0o1600)
+    given = call(number)
+    libc.shmctl(number, IPC_RMID, None)
+    return given
 
 
-numbers = {"x86_64": (425, 323, 321, 298, 250), "aarch64": (425, 282, 280, 241, 219)}.get(os.uname().machine)
-for label, address in (
-    ("internet", ("1.1.1.1", 53)),
-    ("docker gateway", ("172.17.0.1", 22)),
-    ("metadata", ("169.254.169.254", 80)),
-):
-    attempt("network " + label, lambda address=address: connect(address))
-for label, family, kind in (
-    ("vsock", 40, 1),
-    ("netlink", 16, 3),
-    ("packet", 17, 3),
-    ("alg", 38, 5),
-    ("raw", 2, 3),
-):
-    attempt(
-        "socket " + label,
-        lambda family=family, kind=kind: open_socket(family, kind, 1 if kind == 3 and family == 2 else 0),
-    )
-for path in (
-    "/x",
-    "/usr/x",
-    "/etc/x",
-    "/var/x",
-    "/root/x",
-    "/dev/x",
-    "/proc/sys/kernel/core_pattern",
-    "/sys/x",
-):
-    attempt("write " + path, lambda path=path: write(path))
-for pid in outside():
-    who = "init" if pid == 1 else "parent"
-    for name in ("environ", "mem", "maps", "fd/0", "fd/1"):
-        attempt(f"process {who} {name}", lambda pid=pid, name=name: read(f"/proc/{pid}/{name}"))
-    attempt(f"process {who} signal", lambda pid=pid: os.kill(pid, 0) or "may signal")
-    attempt(f"process {who} ptrace", lambda pid=pid: libc.ptrace(0x4206, pid, 0, 0))
-attempt("call ptrace", ptrace_own_child)
-if numbers:
-    uring, uffd, bpf, perf, keyctl = numbers
-    attempt("call io_uring", lambda: libc.syscall(uring, 8, ctypes.create_string_buffer(256)))
-    attempt("call userfaultfd", lambda: libc.syscall(uffd, 1))
-    attempt("call bpf", lambda: libc.syscall(bpf, 0, ctypes.create_string_buffer(64), 64))
-    attempt(
-        "call perf_event_open", lambda: libc.syscall(perf, ctypes.create_string_buffer(128), 0, -1, -1, 0)
-    )
-    attempt("call keyctl", lambda: libc.syscall(keyctl, 0, -3, 0))
-attempt("call unshare", in_child(lambda: libc.unshare(0x10000000)))
-attempt("call mount", in_child(lambda: libc.mount(b"none", b"/tmp", b"tmpfs", 0, None)))
-attempt("call chroot", in_child(lambda: os.chroot("/tmp")))
-attempt("call mknod", in_child(lambda: os.mknod("/tmp/disk", 0o60666, os.makedev(254, 0))))
-attempt("call setuid", in_child(lambda: os.setuid(0)))
-attempt("ipc shared memory", lambda: libc.shmget(0x5151, 4096, 0o1666))
-attempt("ipc semaphore", lambda: libc.semget(0x5151, 1, 0o1666))
-attempt("ipc message queue", lambda: libc.mq_open(b"/leak", 0o102, 0o666, None))
-ENGINES = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock")
-attempt("engine socket", lambda: next(path for path in ENGINES if os.path.exists(path)))
+def semaphore():
+    number = libc.semget(IPC_PRIVATE, 1, 0o1600)
+    given = call(number)
+    libc.semctl(number, 0, IPC_RMID)
+    return given
+
+
+def message_queue():
+    name = b"/" + NAME.encode()
+    given = call(libc.mq_open(name, 0o102, 0o600, None))
+    libc.mq_unlink(name)
+    return given
 
 
 def forks():
@@ -166,7 +144,7 @@ def status():
 
 
 def writable_mb():
-    """Space a program can fill, by writable mount."""
+    """Space a program can fill, [MB, files] by writable mount."""
     sizes = {}
     with open("/proc/self/mountinfo") as file:
         for line in file:
@@ -177,11 +155,47 @@ def writable_mb():
     return sizes
 
 
-facts = {"uid": os.getuid(), "forks": forks(), "writable": writable_mb(), "status": {}}
+ADDRESSES = {"internet": ("1.1.1.1", 53), "gateway": ("172.17.0.1", 22), "metadata": ("169.254.169.254", 80)}
+FAMILIES = {"vsock": (40, 1), "netlink": (16, 3), "packet": (17, 3), "alg": (38, 5), "raw": (2, 3, 1)}
+ENGINES = ("/var/run/docker.sock", "/run/docker.sock", "/run/containerd/containerd.sock")
+NUMBERS = {"x86_64": (425, 323, 321, 298, 250), "aarch64": (425, 282, 280, 241, 219)}.get(os.uname().machine)
+
+for label, address in ADDRESSES.items():
+    attempt(f"network {label}", lambda address=address: connect(address))
+for label, arguments in FAMILIES.items():
+    attempt(f"socket {label}", lambda arguments=arguments: open_socket(*arguments))
+for folder in ("/", "/usr", "/etc", "/var", "/root", "/dev", "/sys"):
+    attempt(f"write {folder}", lambda folder=folder: create(folder))
+for path in ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"):
+    attempt(f"write {path}", lambda path=path: opens(path, os.O_WRONLY))
+for pid in {1, os.getppid()} - {os.getpid()}:
+    who = "init" if pid == 1 else "parent"
+    for name in ("environ", "mem", "maps", "fd/0", "fd/1"):
+        attempt(f"process {who} {name}", lambda pid=pid, name=name: opens(f"/proc/{pid}/{name}", os.O_RDONLY))
+    attempt(f"process {who} signal", lambda pid=pid: os.kill(pid, 0) or "may signal")
+attempt("call ptrace", ptrace_own_child)
+if NUMBERS:
+    uring, uffd, bpf, perf, keyctl = NUMBERS
+    attempt("call io_uring", lambda: call(libc.syscall(uring, 8, None)))
+    attempt("call userfaultfd", lambda: call(libc.syscall(uffd, 1)))
+    attempt("call bpf", lambda: call(libc.syscall(bpf, 0, None, 0)))
+    attempt("call perf_event_open", lambda: call(libc.syscall(perf, None, 0, -1, -1, 0)))
+    attempt("call keyctl", lambda: call(libc.syscall(keyctl, 0, -3, 0)))
+attempt("call unshare", in_child(lambda: call(libc.unshare(0x10000000))))
+attempt("call mount", lambda: call(libc.mount(b"none", b"/tmp", b"no such file system", 0, None)))
+attempt("call chroot", in_child(lambda: os.chroot("/tmp")))
+attempt("call mknod", make_device)
+attempt("call setuid", in_child(lambda: os.setuid(0)))
+attempt("ipc shared memory", shared_memory)
+attempt("ipc semaphore", semaphore)
+attempt("ipc message queue", message_queue)
+attempt("engine socket", lambda: next(path for path in ENGINES if os.path.exists(path)))
+
+facts = {"uid": os.getuid(), "forks": forks(), "writable": writable_mb(), "status": {}, "limits": {}}
+facts["interfaces"] = sorted(os.listdir("/sys/class/net"))
 for name in ("CapEff", "CapPrm", "CapAmb", "NoNewPrivs", "Seccomp"):
     facts["status"][name] = status().get(name)
 for name in ("CORE", "AS", "NPROC", "NOFILE", "FSIZE", "CPU", "MSGQUEUE"):
-    facts.setdefault("limits", {})[name] = resource.getrlimit(getattr(resource, "RLIMIT_" + name))[0]
-facts["interfaces"] = sorted(os.listdir("/sys/class/net"))
+    facts["limits"][name] = resource.getrlimit(getattr(resource, "RLIMIT_" + name))[0]
 found["facts"] = facts
 print(json.dumps(found))

@@ -68,7 +68,9 @@ class Daemon:
     def _answers(self) -> bool:
         try:
             with socket.socket(socket.AF_UNIX) as line:
-                line.connect(self.unix.removeprefix("unix://"))  # the SDK leaks its socket when nobody listens
+                line.connect(
+                    self.unix.removeprefix("unix://")
+                )  # the SDK leaks its socket when nobody listens
             client = docker.DockerClient(base_url=self.unix, timeout=5)
             try:
                 return bool(client.ping())

@@ -43,7 +43,9 @@ def client() -> Iterator[docker.DockerClient]:
 
 
 def boxes_of(client: docker.DockerClient, pid: int) -> list[str]:
-    found = client.containers.list(all=True, filters={"label": f"{OWNER_LABELS[1]}={pid}"}, ignore_removed=True)
+    found = client.containers.list(
+        all=True, filters={"label": f"{OWNER_LABELS[1]}={pid}"}, ignore_removed=True
+    )
     return [container.id for container in found]
 
 
@@ -138,7 +140,9 @@ def test_a_gradings_box_that_is_lost_twice_raises_and_gives_no_verdict():
     async def graded():
         pool = Pool(Vanishing(check=False), boxes=1, spares=0)
         async with pool:
-            await pool.grade("import time\ntime.sleep(5)\ndef f(x): return 2 * x", "assert f(2) == 4", "tests")
+            await pool.grade(
+                "import time\ntime.sleep(5)\ndef f(x): return 2 * x", "assert f(2) == 4", "tests"
+            )
 
     with pytest.raises(BoxLost, match=r"channel broke|gone"):
         run(graded())
@@ -170,7 +174,9 @@ def test_what_a_dead_owner_left_is_reaped_and_what_a_living_one_has_is_not(clien
     mine = client.containers.create(packed_tag(), ["python3"], labels={LABEL: "1", **owner_labels()})
     try:
         run(_opened_and_closed())
-        found = {container.id for container in client.containers.list(all=True, filters={"label": f"{LABEL}=1"})}
+        found = {
+            container.id for container in client.containers.list(all=True, filters={"label": f"{LABEL}=1"})
+        }
         assert left.id not in found
         assert mine.id in found
     finally:
@@ -201,7 +207,9 @@ try: asyncio.run(main())
 except EngineUnavailable as error: print(error, flush=True)
 os._exit(0)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
     assert outcome in done.stdout.splitlines()[-1], done
 
 

@@ -259,12 +259,16 @@ def test_an_episode_keeps_its_files_and_processes_until_its_end(pool, loop):
 def test_reading_is_bounded_and_follows_no_link(pool, loop):
     async def episode():
         async with pool.box() as box:
-            await box.run_shell("head -c 100000 /dev/zero > big; ln -s /etc/passwd link; mkfifo pipe; mkdir d; ln -s /etc d/etc")
+            await box.run_shell(
+                "head -c 100000 /dev/zero > big; ln -s /etc/passwd link; mkfifo pipe; mkdir d; ln -s /etc d/etc"
+            )
             with pytest.raises(FileTooLarge, match="more than 1000 bytes"):
                 await box.read(["big"], max_bytes=1000)
             with pytest.raises(ValueError, match="no path within a box"):
                 await box.read(["../x"])
-            return await box.read(["big", "link", "pipe", "d"]), await box.read(["big"], max_bytes=10, truncate=True)
+            return await box.read(["big", "link", "pipe", "d"]), await box.read(
+                ["big"], max_bytes=10, truncate=True
+            )
 
     everything, truncated = loop.run(episode())
     assert {name: len(content) for name, content in everything.items()} == {"big": 100000}
@@ -287,7 +291,12 @@ def test_a_command_that_prints_much_is_cut_not_killed(pool, loop):
             return await box.run_shell("head -c 300000 /dev/zero; echo >&2 done")
 
     result = loop.run(episode())
-    assert (result.status, len(result.stdout), result.truncated, result.stderr) == ("ok", 65536, True, "done\n")
+    assert (result.status, len(result.stdout), result.truncated, result.stderr) == (
+        "ok",
+        65536,
+        True,
+        "done\n",
+    )
 
 
 def test_a_cancelled_job_costs_its_box_and_nothing_else(pool, loop):
