@@ -29,7 +29,7 @@ from snoozing_sandboxes.errors import ImageMissing
 
 __all__ = ["build_archive", "recipe_digest"]
 
-_RECIPE = 1
+_RECIPE = 2
 """Raise it when the contents change for the same Python and packages."""
 _LEFT_OUT = {"test", "tests", "idlelib", "tkinter", "lib2to3", "ensurepip", "turtledemo", "turtle.py"}
 _LEFT_OUT |= {"site-packages", "dist-packages", "__pycache__", "pydoc_data"}
@@ -220,7 +220,8 @@ class RootFs:
                     file.parts[0] == ".." or _LEFT_OUT.intersection(file.parts) or source.endswith(".pyc")
                 )
                 if not skipped and os.path.isfile(source):
-                    self._copy(source, f"{self._site}/{file}")
+                    # Not stripped: wheels hold libraries whose layout was patched, which strip breaks.
+                    self._copy(source, f"{self._site}/{file}", strip=False)
 
     def add_tools(self) -> None:
         """A shell and what people type into it."""
@@ -260,12 +261,12 @@ class RootFs:
             self._entries.setdefault("/".join(parts[:end]), Entry(0o755))
         self._entries[path] = entry
 
-    def _copy(self, source: str, path: str) -> None:
+    def _copy(self, source: str, path: str, *, strip: bool = True) -> None:
         real = os.path.realpath(source)
         content = Path(real).read_bytes()
         if content[:4] == b"\x7fELF":
             self._elf.append(real)
-            content = _stripped(real, content)
+            content = _stripped(real, content) if strip else content
         self._put(path, Entry(0o755 if os.access(real, os.X_OK) else 0o644, content))
         if path.endswith(".py"):
             self._compile(path, content)

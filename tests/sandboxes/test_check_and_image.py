@@ -9,7 +9,7 @@ import pytest
 from snoozing_sandboxes import ImageMissing, SandboxError, open_pool
 from snoozing_sandboxes.check import self_check
 from snoozing_sandboxes.cli import main
-from snoozing_sandboxes.image import dockerfile
+from snoozing_sandboxes.image import dockerfile, ensure_image
 from snoozing_sandboxes.rootfs import build_archive, recipe_digest
 from snoozing_sandboxes.runner import MODULES
 
@@ -65,8 +65,6 @@ def test_the_recipe_is_named_by_what_goes_in():
     with pytest.raises(ImageMissing, match="'no-such-package' is not installed"):
         recipe_digest(["no_such_package"])
     with pytest.raises(ValueError, match="packages go into the packed image only"):
-        from snoozing_sandboxes.image import ensure_image
-
         ensure_image(None, "python:3.12-slim", ["numpy"])  # type: ignore[arg-type]
 
 

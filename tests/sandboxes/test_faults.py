@@ -116,14 +116,17 @@ def test_a_container_removed_under_a_job_is_retried_once_and_then_lost(client):
 
 @pytest.mark.docker
 def test_a_container_removed_under_an_episode_makes_it_lost(client):
+    async def removed(pool: Pool) -> None:
+        async with pool.box() as box:
+            job = asyncio.create_task(box.run_shell("sleep 30"))
+            await asyncio.sleep(0.1)
+            await asyncio.to_thread(client.api.remove_container, box.name, force=True)
+            await job
+
     async def episode():
         async with open_pool(boxes=1, spares=0) as pool:
             with pytest.raises(BoxLost, match="channel broke"):
-                async with pool.box() as box:
-                    job = asyncio.create_task(box.run_shell("sleep 30"))
-                    await asyncio.sleep(0.1)
-                    await asyncio.to_thread(client.api.remove_container, box.name, force=True)
-                    await job
+                await removed(pool)
             return (await pool.run("print(1)")).stdout
 
     assert run(episode()) == "1\n"

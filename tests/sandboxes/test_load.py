@@ -6,6 +6,8 @@ import asyncio
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from snoozing_sandboxes import CallCase, CallSuite, Pool, open_pool
@@ -37,20 +39,25 @@ async def verdicts(pool: Pool) -> dict[str, tuple[int, int]]:
     return {solution: (task.result().passed, task.result().failed) for solution, task in tasks.items()}
 
 
+@contextmanager
+def burning(times: int) -> Iterator[None]:
+    """Keep every core busy `times` over."""
+    command = [sys.executable, "-S", "-c", "while True: pass"]
+    burners = [subprocess.Popen(command) for _ in range(times * (os.cpu_count() or 1))]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
 def test_verdicts_are_the_same_under_five_times_the_cpu_load():
     async def graded():
         async with open_pool(boxes=2, spares=0) as pool:
             quiet = await verdicts(pool)
-            burners = [
-                subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"])
-                for _ in range(5 * (os.cpu_count() or 1))
-            ]
-            try:
+            with burning(5):
                 return quiet, await verdicts(pool)
-            finally:
-                for burner in burners:
-                    burner.kill()
-                    burner.wait()
 
     quiet, busy = run(graded())
     assert quiet == busy == SOLUTIONS

@@ -20,7 +20,14 @@ import traceback
 from typing import Any, NoReturn
 
 from snoozing_sandboxes.runner.child import prepare_environment, prepare_streams, run_child
-from snoozing_sandboxes.runner.confine import COMMON_LIMITS, Filter, build_filter, limit, undumpable
+from snoozing_sandboxes.runner.confine import (
+    COMMON_LIMITS,
+    Filter,
+    bare_fork,
+    build_filter,
+    limit,
+    undumpable,
+)
 
 PRELOAD = [
     "json",
@@ -105,7 +112,7 @@ class Forks:
             os._exit(0)
         spec = json.loads(message)
         try:
-            pid = os.fork()
+            pid = bare_fork()
         except OSError as error:
             self._say({"job": spec["job"], "fork_failed": error.errno})
             return
