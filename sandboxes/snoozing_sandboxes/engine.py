@@ -108,7 +108,7 @@ class Engine:
         self.boxes -= 1
 
     async def _start(self, uid: int, settings: Mapping[str, Any]) -> Box:
-        container, attached = await asyncio.to_thread(self._create, uid)
+        container, attached = await self._created(uid)
         ended = False
 
         async def kill() -> None:
@@ -130,7 +130,18 @@ class Engine:
         except BaseException:
             await channel.kill()
             raise
-        return Box(channel, name=str(container)[:12], workdir=FOLDERS[0], hello=hello)
+        return Box(channel, name=container[:12], workdir=FOLDERS[0], hello=hello)
+
+    async def _created(self, uid: int) -> tuple[str, socket.socket]:
+        """A thread cannot be cancelled: who gives up waits for it, and removes what it made."""
+        creating = asyncio.ensure_future(asyncio.to_thread(self._create, uid))
+        try:
+            return await asyncio.shield(creating)
+        except asyncio.CancelledError:
+            container, attached = await creating
+            attached.close()
+            await asyncio.to_thread(self._remove, container)
+            raise
 
     def _create(self, uid: int) -> tuple[str, socket.socket]:
         client = self._client
@@ -140,9 +151,10 @@ class Engine:
         options = {**self._hardening.options(uid), **self._weaken}
         command = ["python3", "-I", "-S", "-B", "-c", BOOT]
         container = client.containers.create(self._image, command, stdin_open=True, **options)
+        name = str(container.id)
         try:
             streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-            held = client.api.attach_socket(container.id, params=streams)
+            held = client.api.attach_socket(name, params=streams)
             # The SDK's objects close the connection when they are collected, so the descriptor is taken from them.
             attached = socket.socket(fileno=os.dup(held.fileno()))
             underneath = held._sock
@@ -150,9 +162,9 @@ class Engine:
             underneath.close()
             container.start()
         except BaseException:
-            self._remove(container.id)
+            self._remove(name)
             raise
-        return container.id, attached
+        return name, attached
 
     def _remove(self, container: str) -> None:
         """Best effort: its stdin is closed, so it ends by itself, and the reaper takes what an engine forgot."""

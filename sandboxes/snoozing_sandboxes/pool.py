@@ -11,7 +11,7 @@ either. `boxes` leases run at once; `spares` more boxes stand by, so that a repl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -62,6 +62,7 @@ class Pool:
         self._idle: list[Box] = []
         self._lent: set[Box] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._builders: set[asyncio.Task[None]] = set()
         self._building = 0
         self._changed = asyncio.Condition()
         self._failure: SandboxError | None = None
@@ -95,10 +96,9 @@ class Pool:
         if self._closed:
             return
         self._closed = True
-        async with self._changed:
-            self._changed.notify_all()
-        for task in list(self._tasks):
-            task.cancel()
+        await self._notify()
+        for builder in self._builders:
+            builder.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         boxes, self._idle = [*self._idle, *self._lent], []
         await asyncio.gather(*(box.kill() for box in boxes), return_exceptions=True)
@@ -184,7 +184,7 @@ class Pool:
             finally:
                 self._lent.discard(box)
                 if unharmed and not self._closed:
-                    await self._put(box)
+                    self._put(box)
                 else:
                     self._retire(box)
 
@@ -204,10 +204,14 @@ class Pool:
                     return box
                 self._retire(box)  # died while it stood by, as all do when a daemon is restarted
 
-    async def _put(self, box: Box) -> None:
+    def _put(self, box: Box) -> None:
+        """Without an await: a cancellation here would lose the box."""
+        self._idle.append(box)
+        self._spawn(self._notify())
+
+    async def _notify(self) -> None:
         async with self._changed:
-            self._idle.append(box)
-            self._changed.notify()
+            self._changed.notify_all()
 
     def _retire(self, box: Box) -> None:
         self.statistics.replaced += 1
@@ -220,12 +224,15 @@ class Pool:
     def _build(self, count: int) -> None:
         for _ in range(count):
             self._building += 1
-            self._spawn(self._builder())
+            builder = self._spawn(self._builder())
+            self._builders.add(builder)
+            builder.add_done_callback(self._builders.discard)
 
-    def _spawn(self, work: Any) -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _builder(self) -> None:
         """Bring one box, or the reason why there is none."""

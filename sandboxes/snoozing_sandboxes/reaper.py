@@ -10,6 +10,7 @@ import contextlib
 
 import docker
 import docker.errors
+from docker.models.containers import Container
 
 from snoozing_sandboxes.hardening import LABEL, OWNER_LABELS, boot_id, start_ticks
 
@@ -28,5 +29,5 @@ def reap(client: docker.DockerClient) -> int:
     return gone
 
 
-def boxes_of_everyone(client: docker.DockerClient) -> list[docker.models.containers.Container]:
+def boxes_of_everyone(client: docker.DockerClient) -> list[Container]:
     return client.containers.list(all=True, filters={"label": f"{LABEL}=1"}, ignore_removed=True)

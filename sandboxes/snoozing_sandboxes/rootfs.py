@@ -15,16 +15,15 @@ import marshal
 import os
 import platform
 import re
-import shutil
-import subprocess
 import sys
 import sysconfig
 import tarfile
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from snoozing_sandboxes.archive import ARCHITECTURES, write_archive
+from snoozing_sandboxes.elf import needed, stripped
 from snoozing_sandboxes.errors import ImageMissing
 
 __all__ = ["build_archive", "recipe_digest"]
@@ -128,7 +127,6 @@ _FOLDERS = {
     "root": 0o700,
 }
 _PREFIX = "usr/local"
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +148,7 @@ def recipe_digest(packages: Sequence[str]) -> str:
 
 def build_archive(tag: str, packages: Sequence[str], path: Path) -> str:
     """Write a docker-archive for `docker load` to `path`; returns the image id it will have. About 10 s, 60 MB."""
-    if not sys.platform.startswith("linux") or platform.machine() not in _ARCHITECTURES:
+    if not sys.platform.startswith("linux") or platform.machine() not in ARCHITECTURES:
         raise ImageMissing(
             f"no image can be packed from {sys.platform}/{platform.machine()}: "
             "run `snoozing-sandboxes image --registry` or pass image='python:3.12-slim'"
@@ -161,7 +159,7 @@ def build_archive(tag: str, packages: Sequence[str], path: Path) -> str:
     files.add_packages(_closure(packages))
     files.add_tools()
     files.add_libraries()
-    return _write_archive(files.tar(), tag, path)
+    return write_archive(files.tar(), tag, path)
 
 
 def _closure(packages: Sequence[str]) -> list[str]:
@@ -234,7 +232,7 @@ class RootFs:
 
     def add_libraries(self) -> None:
         """Shared libraries that anything above asks for, where it asks for them; libpython where the image looks."""
-        for path in sorted(_needed(self._elf)):
+        for path in sorted(needed(self._elf)):
             if "/site-packages/" in path or ".libs/" in path:
                 continue
             name = os.path.basename(path)
@@ -266,7 +264,7 @@ class RootFs:
         content = Path(real).read_bytes()
         if content[:4] == b"\x7fELF":
             self._elf.append(real)
-            content = _stripped(real, content) if strip else content
+            content = stripped(real, content) if strip else content
         self._put(path, Entry(0o755 if os.access(real, os.X_OK) else 0o644, content))
         if path.endswith(".py"):
             self._compile(path, content)
@@ -291,53 +289,3 @@ def _walk(top: str) -> Iterator[tuple[str, str]]:
             if name not in _LEFT_OUT and not name.endswith((".pyc", ".a", ".exe")):
                 path = os.path.join(folder, name)
                 yield path, os.path.relpath(path, top)
-
-
-def _needed(binaries: Sequence[str]) -> set[str]:
-    libraries: set[str] = set()
-    for start in range(0, len(binaries), 60):
-        command = ["ldd", *binaries[start : start + 60]]
-        listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-        libraries.update(re.findall(r"(?:=> )?(/\S+) \(0x", listed))
-    return libraries
-
-
-def _stripped(path: str, content: bytes) -> bytes:
-    """Without debugging symbols, where `strip` is to be had."""
-    if not shutil.which("strip"):
-        return content
-    with tempfile.NamedTemporaryFile() as out:
-        done = subprocess.run(
-            ["strip", "--strip-unneeded", "-o", out.name, path], capture_output=True, check=False
-        )
-        return Path(out.name).read_bytes() if done.returncode == 0 else content
-
-
-def _write_archive(layer: bytes, tag: str, path: Path) -> str:
-    layer_id = hashlib.sha256(layer).hexdigest()
-    born = "1970-01-01T00:00:00Z"
-    config = {
-        "architecture": _ARCHITECTURES[platform.machine()],
-        "os": "linux",
-        "created": born,
-        "config": {
-            "Env": ["PATH=/usr/local/bin:/usr/bin:/bin", f"LD_LIBRARY_PATH=/{_PREFIX}/lib", "LANG=C.UTF-8"],
-            "Cmd": ["python3"],
-        },
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer_id}"]},
-        "history": [{"created": born, "created_by": "snoozing-sandboxes image"}],
-    }
-    text = json.dumps(config, sort_keys=True).encode()
-    image_id = hashlib.sha256(text).hexdigest()
-    manifest = [{"Config": f"{image_id}.json", "RepoTags": [tag], "Layers": [f"{layer_id}/layer.tar"]}]
-    members = {
-        f"{image_id}.json": text,
-        f"{layer_id}/layer.tar": layer,
-        "manifest.json": json.dumps(manifest).encode(),
-    }
-    with tarfile.open(path, "w") as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return f"sha256:{image_id}"

@@ -55,18 +55,18 @@ def figures(quick: bool = False) -> dict[str, Any]:
 
 
 async def _figures(client: docker.DockerClient, quick: bool) -> dict[str, Any]:
-    rounds = 3 if quick else 8
+    rounds = 2 if quick else 8
     result: dict[str, Any] = {}
-    async with open_pool(boxes=1, spares=0) as pool:
-        result["print(1), one box"] = await _beside(client, pool, rounds)
-        result["timeout overshoot s"] = await _overshoot(pool)
-        result["verifiers runtime ms"] = await _runtime(pool, 20 * rounds)
     async with open_pool(boxes=4, spares=0) as pool:
+        # One job at a time uses one box only: the box that came back last is lent first.
+        result["print(1), one box"] = await _beside(client, pool, rounds)
+        result["timeout overshoot s"] = await _overshoot(pool, 1 if quick else 5)
+        result["verifiers runtime ms"] = await _runtime(pool, 20 * rounds)
         result["print(1), four boxes"] = await _rate(client, pool, lambda: pool.run("print(1)"), rounds, 4)
         graded = lambda: pool.grade("def f(x): return 2 * x", UNITTEST, "tests")  # noqa: E731
         result["tests in a second process, four boxes"] = await _rate(client, pool, graded, rounds, 4)
         result["queued"] = await _queued(pool, 200 if quick else 1000)
-        result["forged"] = await _forged(pool)
+        result["forged"] = await _forged(pool, ("exit code", "sentinel") if quick else tuple(NAIVE))
     async with open_pool(boxes=1, spares=0, packages=["numpy"], preload=["numpy"]) as pool:
         result["numpy preloaded, one box"] = await _rate(client, pool, lambda: pool.run(_NUMPY), rounds, 1)
         async with pool.box() as box:
@@ -194,7 +194,7 @@ def _boxes_of(client: docker.DockerClient, pid: int) -> list[str]:
     return [c.id for c in client.containers.list(all=True, filters=label, ignore_removed=True)]
 
 
-async def _overshoot(pool: Pool) -> dict[str, float]:
+async def _overshoot(pool: Pool, times: int) -> dict[str, float]:
     """Seconds beyond a wall limit of half a second until the result is here and the box is clean."""
     programs = {
         "sleep": "import time; time.sleep(60)",
@@ -205,7 +205,7 @@ async def _overshoot(pool: Pool) -> dict[str, float]:
     for name, program in programs.items():
         took = [
             await _timed(lambda program=program: pool.run(program, wall_s=0.5, cpu_s=30.0)) - 0.5
-            for _ in range(3)
+            for _ in range(times)
         ]
         over[name] = round(max(took), 3)
     return over
@@ -238,10 +238,10 @@ async def _queued(pool: Pool, count: int) -> dict[str, Any]:
     return {"jobs": count, "right": right, "seconds": round(time.perf_counter() - began, 2)}
 
 
-async def _forged(pool: Pool) -> Mapping[str, str]:
+async def _forged(pool: Pool, naive: tuple[str, ...]) -> Mapping[str, str]:
     """How many of the forgeries passed, by protocol; the naive ones are the control."""
-    passed = {**await forged(pool, SAFE), **await forged(pool, NAIVE)}
-    kinds = {**dict.fromkeys(SAFE, "safe"), **dict.fromkeys(NAIVE, "naive")}
+    passed = {**await forged(pool, SAFE), **await forged(pool, {name: NAIVE[name] for name in naive})}
+    kinds = {**dict.fromkeys(SAFE, "safe"), **dict.fromkeys(naive, "naive")}
     return {f"{kinds[name]}: {name}": f"{len(names)} of {len(FORGERIES)}" for name, names in passed.items()}
 
 

@@ -152,6 +152,16 @@ def test_a_gradings_box_that_is_lost_twice_raises_and_gives_no_verdict():
 
 
 @pytest.mark.docker
+def test_a_pool_that_closes_while_it_builds_leaves_no_container(client):
+    async def hasty():
+        async with open_pool(boxes=1, spares=2) as pool, pool.box() as box:
+            await box.kill()
+
+    run(hasty())
+    assert within(3.0, lambda: not boxes_of(client, os.getpid())) < 3.0
+
+
+@pytest.mark.docker
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "SIGINT"])
 def test_a_host_process_that_ends_in_a_job_leaves_no_container(how, client):
     host = subprocess.Popen(

@@ -7,5 +7,17 @@
 The zygote forks before any job data exists and never sees any: what one job knew, no later one can find in memory.
 """
 
-MODULES = ("wire", "confine", "serve", "proxies", "judge", "child", "zygote", "sweep", "job", "supervisor")
+MODULES = (
+    "wire",
+    "confine",
+    "serve",
+    "proxies",
+    "judge",
+    "child",
+    "zygote",
+    "sweep",
+    "meters",
+    "job",
+    "supervisor",
+)
 """In the order in which they may import one another."""

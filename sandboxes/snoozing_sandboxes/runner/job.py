@@ -16,20 +16,14 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from snoozing_sandboxes.runner.meters import cpu_s, oom_kills
 from snoozing_sandboxes.runner.sweep import Slot
 from snoozing_sandboxes.runner.wire import pack
 
 _CHUNK = 65536
-_CPU_FILES = (
-    ("/sys/fs/cgroup/cpuacct/cpuacct.usage", 1e-9),
-    ("/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", 1e-9),
-    ("/sys/fs/cgroup/cpu.stat", 1e-6),
-)
-_OOM_FILES = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 _MIN_CHECK_S, _MAX_CHECK_S = 0.02, 0.25
 
 
@@ -80,7 +74,7 @@ class Job:
         self._cores = len(os.sched_getaffinity(0))
 
     def run(self) -> bytes:
-        self._oom, self._cpu, self._began = _oom_kills(), _cpu_s(self._slot), time.monotonic()
+        self._oom, self._cpu, self._began = oom_kills(), cpu_s(self._slot), time.monotonic()
         self._slot.orphans_cpu_s = 0.0
         self._poll.register(0, select.POLLIN)
         self._poll.register(self._control.fileno(), select.POLLIN)
@@ -105,26 +99,25 @@ class Job:
             if k in header
         }
         payload = pack({**shared, "files": header.get("files", [])}, [code, *files])
-        if kind == "calls":
-            read, write = os.pipe()
-            self._spawn("S", "calls", payload, stdin, [write])
-            self._listen(read, self._special)
-        elif kind == "tests":
-            ours, theirs = socket.socketpair()
-            read, write = os.pipe()
-            with ours, theirs:
-                self._spawn("S", "serve", payload, b"", [ours.fileno()])
-                header_t = {k: header[k] for k in ("modules", "single", "entry") if k in header}
-                self._spawn(
-                    "T", "judge", pack({**header_t, "files": []}, [tests]), b"", [theirs.fileno(), write]
-                )
-            os.close(write)
-            self._listen(read, self._special)
-            return
-        else:
-            self._spawn("S", kind, payload, stdin, [])
-        if kind == "calls":
-            os.close(write)
+        if kind == "tests":
+            return self._start_pair(payload, tests)
+        if kind != "calls":
+            return self._spawn("S", kind, payload, stdin, [])
+        read, write = os.pipe()
+        self._spawn("S", "calls", payload, stdin, [write])
+        os.close(write)
+        self._listen(read, self._special)
+
+    def _start_pair(self, payload: bytes, tests: bytes) -> None:
+        """The solution and its judge, with a line between them; the tally comes from the judge alone."""
+        names = {k: self._header[k] for k in ("modules", "single", "entry") if k in self._header}
+        ours, theirs = socket.socketpair()
+        read, write = os.pipe()
+        with ours, theirs:
+            self._spawn("S", "serve", payload, b"", [ours.fileno()])
+            self._spawn("T", "judge", pack({**names, "files": []}, [tests]), b"", [theirs.fileno(), write])
+        os.close(write)
+        self._listen(read, self._special)
 
     def _spawn(self, role: str, kind: str, payload: bytes, stdin: bytes, extra: list[int]) -> None:
         child = Child(role, self._sink(), self._sink())
@@ -203,7 +196,7 @@ class Job:
             if now >= deadline:
                 self._status = "timeout"
             elif now >= check:
-                left = self._limits["cpu_s"] - (_cpu_s(self._slot) - self._cpu)
+                left = self._limits["cpu_s"] - (cpu_s(self._slot) - self._cpu)
                 if left <= 0:
                     self._status = "timeout"
                 check = now + min(_MAX_CHECK_S, max(_MIN_CHECK_S, left / self._cores))
@@ -262,7 +255,7 @@ class Job:
             del self._feeds[fd]
 
     def _report(self, wall_s: float, *, leftover: bool, clean: bool) -> bytes:
-        oom = _oom_kills() - self._oom
+        oom = oom_kills() - self._oom
         reply: dict[str, Any] = {"id": self._header["id"], "status": self._status or "ended", "oom": oom}
         reply.update(wall_s=wall_s, leftover=leftover, clean=clean, children={})
         reply["cpu_s"] = self._slot.orphans_cpu_s
@@ -280,41 +273,3 @@ class Job:
             }
             blobs += [bytes(child.out.data), bytes(child.err.data)]
         return pack(reply, blobs)
-
-
-def _lines(path: str) -> Iterator[list[str]]:
-    try:
-        with open(path) as file:
-            for line in file:
-                yield line.split()
-    except OSError:
-        return
-
-
-def _oom_kills() -> int:
-    """Kernel's count for this container (cgroup v2, then v1). A child's death does not set State.OOMKilled."""
-    for path in _OOM_FILES:
-        for words in _lines(path):
-            if words[0] == "oom_kill":
-                return int(words[1])
-    return 0
-
-
-def _cpu_s(slot: Slot) -> float:
-    """CPU seconds of everything in this box so far; in the local backend of the processes now alive."""
-    if not slot.uids:
-        return _tree_cpu_s(slot)
-    for path, unit in _CPU_FILES:
-        for words in _lines(path):
-            if len(words) == 1 or words[0] == "usage_usec":
-                return int(words[-1]) * unit
-    return _tree_cpu_s(slot)
-
-
-def _tree_cpu_s(slot: Slot) -> float:
-    ticks = 0
-    for pid in slot.others():
-        for words in _lines(f"/proc/{pid}/stat"):
-            fields = " ".join(words).rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")

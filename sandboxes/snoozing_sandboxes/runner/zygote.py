@@ -114,14 +114,14 @@ class Forks:
         try:
             pid = bare_fork()
         except OSError as error:
+            pid = -1
             self._say({"job": spec["job"], "fork_failed": error.errno})
-            return
-        finally:
-            if "pid" not in locals() or pid:
-                for fd in fds:
-                    os.close(fd)
         if pid == 0:
             self._child(spec, fds)
+        for fd in fds:
+            os.close(fd)
+        if pid < 0:
+            return
         pidfd = os.pidfd_open(pid)
         self._live[pidfd] = (pid, spec["job"])
         self._poll.register(pidfd, select.POLLIN)
