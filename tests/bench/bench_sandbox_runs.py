@@ -29,6 +29,7 @@ from tests.sandboxes.forging import FORGERIES, NAIVE, SAFE, UNITTEST, forged
 
 _DAEMONS = ("dockerd", "containerd", "containerd-shim")
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_IN_A_ROW = 100
 _NUMPY = "import numpy as np; print(np.arange(3).sum())"
 _HOST = """
 import asyncio
@@ -91,8 +92,10 @@ async def _beside(client: docker.DockerClient, pool: Pool, rounds: int) -> dict[
     warm = client.containers.run(image, ["sleep", "1000"], detach=True, **_bare_options())
     try:
         for _ in range(rounds):
+            for _ in range(10):
+                await pool.run("print(1)")  # the machine's caches are the previous round's
             with _cpu(client) as spent:
-                ours += [await _timed(lambda: pool.run("print(1)")) for _ in range(60)]
+                ours += [await _timed(lambda: pool.run("print(1)")) for _ in range(_IN_A_ROW)]
             cpu_s += spent[0]
             execs += [await _timed(lambda: asyncio.to_thread(warm.exec_run, command)) for _ in range(6)]
             colds += [
@@ -103,11 +106,12 @@ async def _beside(client: docker.DockerClient, pool: Pool, rounds: int) -> dict[
             ]
     finally:
         warm.remove(force=True)
+    batched = [ours[start : start + _IN_A_ROW] for start in range(0, len(ours), _IN_A_ROW)]
     p50, exec_p50, cold_p50 = (statistics.median(times) for times in (ours, execs, colds))
     return {
         "p50 ms": round(1e3 * p50, 2),
         "per second": round(1 / statistics.mean(ours), 1),
-        "per second, best 60": round(max(60 / sum(ours[i : i + 60]) for i in range(0, len(ours), 60)), 1),
+        "per second, best round": round(max(_IN_A_ROW / sum(r) for r in batched), 1),
         "CPU ms per run": round(1e3 * cpu_s / len(ours), 2),
         "warm exec p50 ms": round(1e3 * exec_p50, 1),
         "cold run p50 ms": round(1e3 * cold_p50, 1),
@@ -167,13 +171,15 @@ async def _rate(
 def _cpu(client: docker.DockerClient) -> Iterator[list[float]]:
     """[CPU seconds] of the block: this process, the daemons and our boxes."""
     spent: list[float] = []
-    before = _cpu_now(client)
+    # Asking the engine costs CPU too: it is asked outside what is measured.
+    before = {**_cpu_of_boxes(client), **_cpu_of_processes()}
     yield spent
-    after = _cpu_now(client)
+    after = {**_cpu_of_processes(), **_cpu_of_boxes(client)}
     spent.append(sum(after[name] - before.get(name, 0.0) for name in after))
 
 
-def _cpu_now(client: docker.DockerClient) -> dict[str, float]:
+def _cpu_of_processes() -> dict[str, float]:
+    """This one and the daemons."""
     found = {"this process": time.process_time()}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -183,9 +189,21 @@ def _cpu_now(client: docker.DockerClient) -> dict[str, float]:
                 continue
             if head.partition("(")[2].startswith(_DAEMONS):
                 found[folder.name] = sum(map(int, tail.split()[11:13])) * _TICK_S
+    return found
+
+
+def _cpu_of_boxes(client: docker.DockerClient) -> dict[str, float]:
+    """By the kernel's own count; the engine's statistics take a second per container."""
+    found = {}
     for box in _boxes_of(client, os.getpid()):
-        stats = client.api.stats(box, stream=False, one_shot=True)
-        found[box] = stats["cpu_stats"]["cpu_usage"]["total_usage"] * 1e-9
+        pid = client.api.inspect_container(box)["State"]["Pid"]
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            number, controllers, group = line.split(":", 2)
+            if "cpuacct" in controllers.split(","):
+                usage = Path(f"/sys/fs/cgroup/{controllers}{group}/cpuacct.usage").read_text()
+                found[box] = int(usage) * 1e-9
+            elif number == "0" and (statistic := Path(f"/sys/fs/cgroup{group}/cpu.stat")).exists():
+                found[box] = int(statistic.read_text().split()[1]) * 1e-6
     return found
 
 

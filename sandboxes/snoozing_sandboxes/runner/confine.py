@@ -18,7 +18,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SE
 )
 libc = ctypes.CDLL(None, use_errno=True)
 _PYTHON = ctypes.PyDLL(None, use_errno=True)
-_CHILD_NICE = 10
+_CHILD_NICE = 19
 
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _DENIED = {
@@ -122,11 +122,12 @@ def confine(limits: dict[str, Any], uid: int | None, program: Filter | None) -> 
     `uid` None keeps the caller's identity (the unsafe local backend).
     """
     _die_first()
-    os.nice(_CHILD_NICE)  # the supervisor shares the box's CPU quota, and must get its turn under a fork bomb
     for name, value in limits.items():
         if value != COMMON_LIMITS.get(name):
             limit(name, value)
     if uid is not None:
+        # Within the box only (its cgroup is scheduled as one): the supervisor gets its turn under a fork bomb.
+        os.nice(_CHILD_NICE)
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
