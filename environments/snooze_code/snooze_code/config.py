@@ -1,0 +1,106 @@
+"""What a run may choose: sources, split, size, levels, prompt style, snooze factors, and where programs run."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Literal
+
+import verifiers.v1 as vf
+from pydantic import Field, field_serializer, field_validator, model_validator
+
+Split = Literal["train", "eval", "test"]
+SourceName = Literal[
+    "authored", "expressions", "mbpp", "mbpp_plus", "humaneval", "humaneval_plus", "deepcoder", "livecodebench"
+]
+EMBEDDED = ("authored", "expressions")
+
+DEFAULT_SNOOZE_FACTOR = 4.0
+"""Passes a too-easy problem sleeps. A whole group that passes every hidden test is strong evidence: unlike a number,
+a program is hardly ever right by luck, and a rollout costs hundreds of tokens and a sandbox. Not longer, because what
+is mastered on one problem is lost again through training on others, and only a new group shows that."""
+
+
+class SandboxConfig(vf.TaskConfig):
+    """`--env.taskset.task.*`: where the programs of a run are executed."""
+
+    backend: Literal["docker", "local"] = "docker"
+    """`docker`: hardened containers; `local`: a subprocess with limits and no walls, UNSAFE for programs nobody read."""
+    boxes: int = Field(4, ge=1)
+    """Programs that run at once; one pool per process serves all its rollouts."""
+    hosts: list[str] = Field(default_factory=list)
+    """Docker endpoints to spread the boxes over; [] = the one of the environment."""
+    image: str = "auto"
+    """An image with a `python3`; "auto" takes or builds the one of snoozing-sandboxes."""
+    cpu_s: float = Field(4.0, gt=0)
+    """CPU seconds for all calls of a function, or for one run of a program."""
+    memory_mb: int = Field(256, gt=0)
+    """Address space of a program beyond the bare interpreter's."""
+
+
+class CodeConfig(vf.TasksetConfig):
+    """`--env.taskset.*` of snooze-code."""
+
+    source: SourceName = "authored"
+    """The data set; `authored` and `expressions` are embedded, the others need `path` or the hub."""
+    sources: list[SourceName] = Field(default_factory=list)
+    """Several sets at once, in this order; overrides `source`."""
+    path: Path | None = None
+    """JSON-lines or JSON file of `source`, may end in .gz; `{split}` in it is replaced. None = the Hugging Face hub."""
+    paths: dict[SourceName, Path] = Field(default_factory=dict)
+    """The same per source, for `sources`."""
+    revision: str | None = None
+    """Hub commit of `source`; None = the main branch."""
+    split: Split = "train"
+    """`eval` and `test` are the held-out side: the publisher's, or one problem in five where there is none."""
+    size: int | None = Field(None, gt=0)
+    """Problems per source, drawn by `seed`; None = all (expressions: 240 to train on, 120 held out)."""
+    levels: list[int] = Field(default_factory=list)
+    """Only these levels (authored 1-6, expressions 1-3); [] = all."""
+    kinds: list[Literal["function", "program"]] = Field(default_factory=list)
+    """Only functions, or only programs that read stdin; [] = both."""
+    style: Literal["instruct", "bare"] = "instruct"
+    """`instruct` asks for a fenced block; `bare` has no system prompt, and expressions are just `f(1)=3 f(4)=9;`."""
+    faulty: bool = False
+    """Keep the problems that snooze_code.faults lists as wrong, unsolvable or too slow."""
+    seed: int = 0
+    """Draws the sample; a larger size of the same seed is not promised to contain a smaller one."""
+    snooze_factor: float | None = DEFAULT_SNOOZE_FACTOR
+    """Passes to skip after a too-easy group, for every task; None = the scheduler's own."""
+    snooze_factors: dict[str, float] = Field(default_factory=dict)
+    """The same per domain; wins over `snooze_factor`."""
+    task: SandboxConfig = SandboxConfig()
+    """Where programs run."""
+
+    @field_validator("snooze_factors")
+    @classmethod
+    def _factors_count_passes(cls, factors: dict[str, float]) -> dict[str, float]:
+        if wrong := {domain: factor for domain, factor in factors.items() if not factor >= 0}:
+            raise ValueError(f"snooze factors count passes to skip and are 0 or more, got {wrong}")
+        return factors
+
+    @field_serializer("snooze_factor", when_used="json")
+    def _one_as_text(self, factor: float | None) -> float | str | None:
+        return _finite(factor)
+
+    @field_serializer("snooze_factors", when_used="json")
+    def _each_as_text(self, factors: dict[str, float]) -> dict[str, float | str | None]:
+        return {domain: _finite(factor) for domain, factor in factors.items()}
+
+    @model_validator(mode="after")
+    def _path_has_an_owner(self) -> CodeConfig:
+        if self.path is not None and (self.sources or self.source in EMBEDDED):
+            wanted = (
+                "paths = {name = file} beside `sources`"
+                if self.sources
+                else f"a `source` other than {' and '.join(EMBEDDED)}"
+            )
+            raise ValueError(
+                f"`path` is {self.path}, but it belongs to a single `source` with a file; give {wanted}"
+            )
+        return self
+
+
+def _finite(factor: float | None) -> float | str | None:
+    """JSON has no infinity: a saved run's "for good" must not come back as null."""
+    return "Infinity" if factor is not None and math.isinf(factor) else factor
