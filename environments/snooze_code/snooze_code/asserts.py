@@ -85,11 +85,11 @@ def _closings(text: str) -> Iterator[int]:
 def _call(statement: ast.stmt, entry: str) -> Call | None:
     if not isinstance(statement, ast.Assert):
         return None
-    test, expected = statement.test, True
+    test, expected, truth = statement.test, True, True
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test, expected = test.operand, False
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is):
-        test, expected = test.left, _literal(test.comparators[0])
+        test, expected, truth = test.left, _literal(test.comparators[0]), False
     elif not isinstance(test, ast.Call):
         return None
     if not isinstance(test, ast.Call) or not isinstance(test.func, ast.Name) or test.func.id != entry:
@@ -97,7 +97,7 @@ def _call(statement: ast.stmt, entry: str) -> Call | None:
     args = [_literal(a) for a in test.args]
     if test.keywords or expected is _NOTHING or any(a is _NOTHING for a in args):
         return None
-    return Call(args=tuple(args), expected=expected)
+    return Call(args=tuple(args), expected=expected, truth=truth)
 
 
 def _literal(node: ast.expr) -> Any:

@@ -24,12 +24,10 @@ def read_humaneval(row: Mapping[str, Any]) -> Row | None:
     prompt, entry = row["prompt"], row["entry_point"]
     calls = calls_of_check(row["test"])
     before = before_entry(prompt, entry)
-    if calls is None:
+    suite = _published_suite(calls, visible_calls(prompt, entry))
+    if suite is None:
         # The helpers stand before the tests too: a solution that redefines them must not change the tests.
         suite = Suite(protocol="tests", text=f"{before}\n\n{row['test']}")
-    else:
-        hidden = _hidden(calls, visible_calls(prompt, entry))
-        suite = Suite(protocol="calls", calls=hidden, abs_tol=_ABS_TOL, rel_tol=_REL_TOL)
     return _completion(row, suite, before)
 
 
@@ -78,11 +76,10 @@ def read_mbpp(row: Mapping[str, Any]) -> Row | None:
     imports = "\n".join(row.get("test_imports") or [])
     setup = str(row.get("test_setup_code") or "").strip()
     hidden = [text for text in asserts[1:] if text.strip() != asserts[0].strip()]
-    calls = [call_of(text, entry) for text in hidden]
-    if calls and all(calls) and not setup:
-        kept = tuple(call for call in calls if call is not None)
-        suite = Suite(protocol="calls", calls=kept, abs_tol=_ABS_TOL, rel_tol=_REL_TOL)
-    else:
+    read = [call_of(text, entry) for text in hidden]
+    calls = [call for call in read if call is not None]
+    suite = _published_suite(calls, []) if len(calls) == len(hidden) and not setup else None
+    if suite is None:
         suite = Suite(protocol="tests", text="\n".join([imports, *hidden]).strip() if hidden else "")
     statement = row.get("prompt") or row["text"]
     return _mbpp_row(f"Mbpp/{row['task_id']}", statement, code, entry, asserts[0], suite, after=setup)
@@ -152,7 +149,20 @@ def _evalplus_suite(
         calls=_hidden(calls, visible),
         abs_tol=float(atol) or _ABS_TOL,
         rel_tol=_REL_TOL,
-        as_set=entry in _AS_SET,
+        view="set" if entry in _AS_SET else "truth" if entry in _AS_TRUTH else "value",
+    )
+
+
+def _published_suite(calls: Sequence[Call] | None, visible: Iterable[tuple[Any, ...]]) -> Suite | None:
+    """Asserts as calls; None where they say different kinds of things about a result."""
+    if not calls or len({call.truth for call in calls}) > 1:
+        return None
+    return Suite(
+        protocol="calls",
+        calls=_hidden(calls, visible),
+        abs_tol=_ABS_TOL,
+        rel_tol=_REL_TOL,
+        view="truth" if calls[0].truth else "value",
     )
 
 
@@ -248,3 +258,5 @@ _AS_SET = frozenset({
     "intersection_array", "find_dissimilar", "Diff",
 })  # fmt: skip
 """MBPP+ functions whose order of results is free, as in EvalPlus."""
+_AS_TRUTH = frozenset({"check_str", "text_match_three", "text_starta_endb"})
+"""MBPP+ functions whose reference returns a match object where the asserts only want something true."""

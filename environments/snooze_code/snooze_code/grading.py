@@ -7,24 +7,31 @@ process, under "tests" in another one with another uid (see the threat model in 
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from snooze_kit.verdict import Verdict
 from snoozing_sandboxes import CallCase, CallSuite, GradeResult, Limits, Pool, SandboxError, StdioCase
-from snoozing_sandboxes.box import Job
+from snoozing_sandboxes.box import Job, as_result
+from snoozing_sandboxes.grading import grade as grade_program
 from snoozing_sandboxes.runner.wire import Malformed, Opaque, decode, encode
 
 from snooze_code.extract import extract
 from snooze_code.sandbox import Place, SandboxMissing, sandbox_at
-from snooze_code.suite import Suite
+from snooze_code.suite import Call, Suite
+
+logger = logging.getLogger(__name__)
 
 _ADAPTER = "_snooze_call"
 _FUTURE = re.compile(r"^from __future__ import .*$", re.MULTILINE)
 _KEPT = 4096
 """Suites whose reference was already asked, per process."""
+_VALUE_BYTES = 24 << 20
+"""What all calls of one grading may return, as JSON."""
+_TOO_LARGE_AT_MOST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +75,13 @@ class Problem:
 
     @property
     def _adapter(self) -> str:
-        """A function for entries that are methods, and for results of which only the set counts."""
+        """A function for entries that are methods, and for results of which only a view counts."""
         holder, _, method = self.entry.rpartition(".")
         call = f"{holder}().{method}(*args)" if holder else f"{self.entry}(*args)"
-        if self.suite.as_set:
-            return f"def {_ADAPTER}(*args):\n    return set({call})"
-        return f"def {_ADAPTER}(*args):\n    return {call}" if holder else ""
+        if self.suite.view == "value":
+            return f"def {_ADAPTER}(*args):\n    return {call}" if holder else ""
+        kind = {"set": "set", "truth": "bool"}[self.suite.view]
+        return f"def {_ADAPTER}(*args):\n    return {kind}({call})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,14 +128,16 @@ async def grade_in(pool: Pool, problem: Problem, code: str) -> GradeResult:
         BoxLost: the boxes were lost; nothing is known about the program.
         ReferenceFailed: the suite leaves values to the reference solution, and that one fails.
     """
-    suite, limits = problem.suite, {"cpu_s": problem.cpu_s, "memory_mb": problem.memory_mb}
+    suite = problem.suite
+    limits = Limits(cpu_s=problem.cpu_s, memory_mb=problem.memory_mb, value_bytes=_VALUE_BYTES)
     if suite.protocol == "stdio":
         cases = [
             StdioCase(stdin=given, stdout=wanted, abs_tol=suite.abs_tol) for given, wanted in suite.cases
         ]
-        return await pool.grade(code, cases, "stdio", **limits)
+        return await grade_program(pool, code, cases, "stdio", entry=None, limits=limits)
     if suite.protocol == "tests":
-        return await pool.grade(code, suite.text, "tests", entry=problem.entry or None, **limits)
+        entry = problem.entry or None
+        return await grade_program(pool, code, suite.text, "tests", entry=entry, limits=limits)
     if not suite.complete:
         suite = await _completed(pool, problem)
     cases = [CallCase(args=call.args, expected=_wanted(suite, call.expected)) for call in suite.calls]
@@ -138,47 +148,58 @@ async def grade_in(pool: Pool, problem: Problem, code: str) -> GradeResult:
         rel_tol=suite.rel_tol,
         tuples_as_lists=suite.tuples_as_lists,
     )
-    return await pool.grade(code, calls, "calls", **limits)
+    return await grade_program(pool, code, calls, "calls", entry=None, limits=limits)
 
 
 def _wanted(suite: Suite, expected: Any) -> Any:
-    return set(expected) if suite.as_set else expected
+    return {"value": lambda x: x, "set": set, "truth": bool}[suite.view](expected)
 
 
 async def _completed(pool: Pool, problem: Problem) -> Suite:
     """The suite with the reference's answers, asked once per process and problem."""
     key = (problem.reference, problem.suite.dumps())
     if key not in _COMPLETED:
-        open_calls = [call for call in problem.suite.calls if not call.known]
-        values = await _values(pool, problem, [call.args for call in open_calls])
-        _COMPLETED[key] = problem.suite.with_expected(values)
+        _COMPLETED[key] = await _asked(pool, problem)
         while len(_COMPLETED) > _KEPT:
             _COMPLETED.popitem(last=False)
     return _COMPLETED[key]
 
 
-async def _values(pool: Pool, problem: Problem, calls: list[tuple[Any, ...]]) -> list[Any]:
-    """What the reference returns, in a box like any other program; it gets four times the CPU of a reply."""
-    limits = Limits(cpu_s=4 * problem.cpu_s, memory_mb=2 * problem.memory_mb, value_bytes=32 << 20)
+async def _asked(pool: Pool, problem: Problem) -> Suite:
+    """Calls whose answers are too large to be sent are left out (HumanEval+ asks for lists of a million numbers)."""
+    calls = list(problem.suite.calls)
+    for _ in range(_TOO_LARGE_AT_MOST):
+        answers, status = await _answers(pool, problem, calls)
+        if len(answers) == len(calls):
+            values = [value for call, value in zip(calls, answers, strict=True) if not call.known]
+            return replace(problem.suite, calls=tuple(calls)).with_expected(values)
+        if status != "output":
+            raise ReferenceFailed(f"the reference answered {len(answers)} of {len(calls)} calls ({status})")
+        logger.info("%s: left out a call whose answer is too large", problem.entry)
+        calls.pop(len(answers))
+    raise ReferenceFailed(f"more than {_TOO_LARGE_AT_MOST} answers of the reference are too large")
+
+
+async def _answers(pool: Pool, problem: Problem, calls: list[Call]) -> tuple[list[Any], str]:
+    """What the reference returns, in a box like any other program but with four times the CPU of a reply."""
+    limits = Limits(
+        cpu_s=4 * problem.cpu_s, memory_mb=2 * problem.memory_mb, value_bytes=int(_VALUE_BYTES * 0.9)
+    )
     fields = {
         "module": "solution",
         "entry": problem.called,
-        "calls": [[[encode(a) for a in args], {}] for args in calls],
+        "calls": [[[encode(a) for a in call.args], {}] for call in calls],
     }
     job = Job("calls", limits, code=problem.whole(problem.reference), **fields)
-    header, lines = await pool.submit(job, lambda reply: (reply.header, reply.blobs[0].split(b"\n")))
-    if len(lines) != len(calls) + 2:  # the load, the calls, and nothing after the last line end
-        raise ReferenceFailed(
-            f"the reference answered {max(len(lines) - 2, 0)} of {len(calls)} calls ({header['status']})"
-        )
+    result, text = await pool.submit(job, lambda reply: (as_result(reply), reply.blobs[0]))
+    lines = text.split(b"\n")[1:-1]  # without the word on loading, and what follows the last line end
     try:
-        answers = [json.loads(line) for line in lines[1:-1]]
-        values = [decode(answer["v"]) for answer in answers]
+        values = [decode(json.loads(line)["v"]) for line in lines[: len(calls)]]
     except (ValueError, KeyError, Malformed) as error:
         raise ReferenceFailed(f"the reference gave no value: {type(error).__name__} {error}") from error
     if any(isinstance(value, Opaque) for value in values):
         raise ReferenceFailed("the reference returned an object that is not plain data")
-    return values
+    return values, result.status
 
 
 def _grading(graded: GradeResult) -> Grading:

@@ -20,6 +20,9 @@ class Call:
     expected: Any = None
     known: bool = True
     """False: what is expected is what the reference solution returns, asked when the suite is first used."""
+    truth: bool = False
+    """Whether `assert f(x)` was all that is said: any true (or false) result will do. Not kept in JSON, where the
+    suite's `view` says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +41,8 @@ class Suite:
     rel_tol: float = 0.0
     tuples_as_lists: bool = False
     """Whether (1, 2) equals [1, 2]."""
-    as_set: bool = False
-    """Whether only the set of the returned elements counts."""
+    view: Literal["value", "set", "truth"] = "value"
+    """What of a result counts: all of it, the set of its elements, or whether it is true."""
 
     @property
     def size(self) -> int:
@@ -68,7 +71,7 @@ class Suite:
             ]
         if self.cases:
             body["cases"] = [list(case) for case in self.cases]
-        body |= {name: getattr(self, name) for name in _PLAIN if getattr(self, name)}
+        body |= {name: value for name in _DEFAULTS if (value := getattr(self, name)) != _DEFAULTS[name]}
         return json.dumps(body)
 
     @classmethod
@@ -87,4 +90,4 @@ class Suite:
         return cls(**{**body, "calls": calls, "cases": cases})
 
 
-_PLAIN = ("text", "abs_tol", "rel_tol", "tuples_as_lists", "as_set")
+_DEFAULTS = {"text": "", "abs_tol": 0.0, "rel_tol": 0.0, "tuples_as_lists": False, "view": "value"}
