@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from functools import cache
 
-import docker
 import pytest
-import requests
+from snoozing_sandboxes import EngineUnavailable
+from snoozing_sandboxes.engine import connect
 
 
 @cache
 def engine_missing() -> str:
     """Why no engine can be used; "" if one can."""
     try:
-        client = docker.DockerClient.from_env(timeout=10)
-        try:
+        with connect(None) as client:
             client.ping()
-        finally:
-            client.close()
-    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-        return f"needs a Docker engine: {error}"
+    except EngineUnavailable as error:
+        return str(error)
     return ""
 
 
