@@ -33,8 +33,13 @@ def _parse(options: Sequence[str]) -> dict[str, Any]:
         key, equals, value = option.partition("=")
         if not equals or not key:
             raise ConfigError(f"{option!r} is no option; write key=value, e.g. source=arithmetic or size=50")
-        try:
-            parsed[key] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            parsed[key] = value
+        parsed[key] = parse_option(value)
     return parsed
+
+
+def parse_option(value: str) -> Any:
+    """A value in TOML notation, or the text itself where it is none: 50, true, [1, 2], arithmetic."""
+    try:
+        return tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return value
