@@ -111,8 +111,8 @@ class _Look:
 
     def _near(self, corpus: Corpus, unique: Grams) -> list[Pair]:
         counts_S = text_counts(unique, np.arange(len(corpus)))
-        # A gram of one text in two hundred is what a genre says; twenty keeps small pools from losing their candidates.
-        common = max(20, len(corpus) // 200)
+        # A gram of one text in two hundred is what a genre says; two hundred bounds the pairs of a family in a small pool.
+        common = max(200, len(corpus) // 200)
         return near_pairs(
             unique, counts_S, threshold=self.config.near, common=common, seed=self.config.seed,
             progress=lambda share: self.progress("near-duplicates", share),

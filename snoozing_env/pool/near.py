@@ -1,7 +1,7 @@
 """Near-duplicates: candidates from MinHash-LSH, every pair verified by its exact Jaccard similarity.
 
 Common grams (in more than `common` texts) choose no candidates: what half the pool begins with would put half the pool into one
-bucket. They count in the similarity, which is over all grams and can be checked by hand.
+bucket. They do count in the similarity, which is over all grams and can be checked by hand, unless they are nearly all of a text.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ MISS = 0.005
 BANDS_AT_ONCE = 16
 """Bands held in memory at a time. 100,000 texts in 16 bands take some 700 MB of buckets; all 40 bands of threshold 0.5
 would take nearly three times that, so they are built one sixteen after the other."""
+RARE_SHARE = 0.25
+"""A text with a smaller share of rare grams is one of a crowd: nearly all of it is boilerplate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,7 @@ class Bands:
         A pair of similarity s shares a band with probability 1 − (1 − s^rows)^count (Leskovec et al., Mining of
         Massive Datasets, 3.4). At 0.5: 3 rows, 40 bands; at 0.8: 8 rows, 29 bands.
         """
+        threshold = min(threshold, 0.99)  # datasketch wants at least two bands
         fitting = [
             cls(rows=rows, count=count)
             for rows in range(1, 9)
@@ -69,21 +73,23 @@ def near_pairs(
     """Pairs of texts at least `threshold` alike, by `one` then `other`; `unique` and `counts_S` as from grams.py.
 
     Every verified pair is exact; a pair at the threshold is missed with probability MISS where its similarity is not
-    owed to common grams. A text of common grams only is compared until the first text it is like: listing all pairs of a
-    thousand equal templates would be a million.
+    owed to common grams. Where one of the two is nearly all common grams (a worked example before every question), both
+    its similarity and that of the rare grams alone must reach the threshold, and the smaller one is reported.
     """
     rare_S = counts_S <= common
-    signed_S = rare_S | ~_any_rare(unique, rare_S)[unique.texts_S()]
-    bare_N = ~_any_rare(unique, rare_S)
+    crowd_N = _in_crowd(unique, rare_S)
+    rare = _only(unique, rare_S)
     found: dict[tuple[int, int], float] = {}
     bands = Bands.at(threshold)
     rounds = [min(BANDS_AT_ONCE, bands.count - at) for at in range(0, bands.count, BANDS_AT_ONCE)]
     for number, count in enumerate(rounds):
-        signed = _signed_values(unique, signed_S)
         # Each sixteen has permutations of its own, so the bands stay independent.
-        for one, other in _bucketed(signed, bare_N, Bands(rows=bands.rows, count=count), seed + number):
+        for one, other in _bucketed(rare, Bands(rows=bands.rows, count=count), seed + number):
             if (one, other) not in found:
-                found[one, other] = jaccard(unique.of(one), unique.of(other))
+                similarity = jaccard(unique.of(one), unique.of(other))
+                if crowd_N[one] or crowd_N[other]:
+                    similarity = min(similarity, jaccard(rare.of(one), rare.of(other)))
+                found[one, other] = similarity
         progress((number + 1) / len(rounds))
     return [
         Pair(one=one, other=other, similarity=similarity)
@@ -101,23 +107,23 @@ def components(count: int, links: Sequence[tuple[int, int]]) -> list[int]:
     return [_root(parent, place) for place in range(count)]
 
 
-def _any_rare(unique: Grams, rare_S: Bools) -> Bools:
-    """[N] whether a text has a gram that is not common."""
+def _in_crowd(unique: Grams, rare_S: Bools) -> Bools:
+    """[N] whether fewer than RARE_SHARE of a text's grams are rare."""
     texts = len(unique.offsets) - 1
-    return np.bincount(unique.texts_S()[rare_S], minlength=texts).astype(np.bool_)
+    rare_N = np.bincount(unique.texts_S()[rare_S], minlength=texts)
+    return rare_N < RARE_SHARE * np.diff(unique.offsets)
 
 
-def _signed_values(unique: Grams, signed_S: Bools) -> Iterator[list[int]]:
-    # datasketch mixes and permutes 32-bit hashes with numpy, a text at a time; ours are hashes already.
-    short_S = (unique.values_S >> np.uint64(32)).astype(np.uint32)
-    for text in range(len(unique.offsets) - 1):
-        own = slice(unique.offsets[text], unique.offsets[text + 1])
-        yield short_S[own][signed_S[own]].tolist()
+def _only(unique: Grams, keep_S: Bools) -> Grams:
+    kept_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep_S)])
+    return Grams(
+        values_S=unique.values_S[keep_S],
+        starts_S=unique.starts_S[keep_S],
+        offsets=kept_before[unique.offsets],
+    )
 
 
-def _bucketed(
-    signed: Iterator[list[int]], bare_N: Bools, bands: Bands, seed: int
-) -> Iterator[tuple[int, int]]:
+def _bucketed(rare: Grams, bands: Bands, seed: int) -> Iterator[tuple[int, int]]:
     try:
         import datasketch  # pyright: ignore[reportMissingTypeStubs]
     except ModuleNotFoundError as error:
@@ -128,13 +134,14 @@ def _bucketed(
     untyped: Any = datasketch
     permutations = bands.rows * bands.count
     index = untyped.MinHashLSH(num_perm=permutations, params=(bands.count, bands.rows))
-    sketches = untyped.MinHash.generator(signed, num_perm=permutations, seed=seed, hashfunc=int)
+    # datasketch mixes and permutes 32-bit hashes with numpy, a text at a time; ours are hashes already.
+    short_S = (rare.values_S >> np.uint64(32)).astype(np.uint32)
+    values = (short_S[a:b].tolist() for a, b in pairwise(rare.offsets.tolist()))
+    sketches = untyped.MinHash.generator(values, num_perm=permutations, seed=seed, hashfunc=int)
     for text, sketch in enumerate(sketches):
-        if sketch.is_empty():
-            continue
-        alike: list[int] = index.query(sketch)
-        yield from ((other, text) for other in (alike[:1] if bare_N[text] else alike))
-        if not (bare_N[text] and alike):
+        if not sketch.is_empty():
+            alike: list[int] = index.query(sketch)
+            yield from ((other, text) for other in alike)
             index.insert(text, sketch, check_duplication=False)
 
 

@@ -31,7 +31,7 @@ TEMPLATES: tuple[str, ...] = (
     r"(?:is|are) divided by \d+",
     r"(?:find|compute|determine|give) the last (?:two|three|\d+) digits of",
     r"(?:express|give|enter|write|leave|provide|report|state)(?: your| the| an?)?(?: final| exact)? answers?"
-    r"(?: (?:as|in|to|with|inside|within|using|rounded|an?|the|its|nearest|common|mixed|improper|simplified|simplest|reduced|exact|"
+    r"(?: (?:as|in|to|with|inside|within|using|rounded|an?|the|nearest|common|mixed|improper|simplified|simplest|reduced|exact|"
     r"lowest|terms|form|radical|interval|notation|fraction|number|integer|whole|decimal|decimals|places?|tenth|hundredth|thousandth|"
     r"cent|degree|percent|comma|separated|list|of|pi|boxed|sqrt|ordered|pair|triple|two|three|one|\d+|and|or|by|separate|commas|if|"
     r"there|is|are|more|than|them))*",
