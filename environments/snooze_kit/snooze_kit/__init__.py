@@ -10,15 +10,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from snooze_kit.check import Finding, check, check_async
+    from snooze_kit.check import Finding, check, check_async, check_processes
     from snooze_kit.data import SnoozeTask, SnoozeTaskData, task_key
+    from snooze_kit.fuzz import FuzzReport, fuzz, fuzzed_replies
     from snooze_kit.harness import InprocChatHarness
     from snooze_kit.pool import Grading, GradingPool, default_pool
     from snooze_kit.traces import reply_trace
-    from snooze_kit.verdict import Verdict
+    from snooze_kit.verdict import GraderError, Verdict
 
 _HOME = {
     "Finding": "check",
+    "FuzzReport": "fuzz",
+    "GraderError": "verdict",
     "Grading": "pool",
     "GradingPool": "pool",
     "InprocChatHarness": "harness",
@@ -27,13 +30,18 @@ _HOME = {
     "Verdict": "verdict",
     "check": "check",
     "check_async": "check",
+    "check_processes": "check",
     "default_pool": "pool",
+    "fuzz": "fuzz",
+    "fuzzed_replies": "fuzz",
     "reply_trace": "traces",
     "task_key": "data",
 }
 
 __all__ = [
     "Finding",
+    "FuzzReport",
+    "GraderError",
     "Grading",
     "GradingPool",
     "InprocChatHarness",
@@ -42,7 +50,10 @@ __all__ = [
     "Verdict",
     "check",
     "check_async",
+    "check_processes",
     "default_pool",
+    "fuzz",
+    "fuzzed_replies",
     "reply_trace",
     "task_key",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import verifiers.v1 as vf
 from pydantic import ConfigDict
 from snooze_kit.data import SnoozeTask, SnoozeTaskData
-from snooze_kit.verdict import Verdict
+from snooze_kit.verdict import GraderError, Verdict
 
 from snooze_math.config import MathConfig
 from snooze_math.grading.grade import grade_async
@@ -22,10 +22,6 @@ EXAMPLES = (
     ("A box holds 6 pens. How many pens are in 5 boxes?", "5 * 6 = 30. The answer is 30."),
 )
 """Worked problems of the `few_shot` style; written for it, in no data set."""
-
-
-class GraderError(RuntimeError):
-    """The grader failed; the rollout says nothing about the policy and must not count as wrong."""
 
 
 class MathData(SnoozeTaskData):
