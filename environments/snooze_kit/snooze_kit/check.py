@@ -45,12 +45,18 @@ class Finding:
 
 FUZZED = 100
 """Fuzzed replies of an ordinary check; the benchmark grades 10,000."""
+ENOUGH = 1000
+"""Replies from which a 99th percentile means something."""
 SLOW_MS = 50.0
 """What the 99th percentile of fuzzed replies may cost the grader."""
 
 
 def check(
-    taskset: vf.Taskset, *, limit: int = 200, constants: Sequence[str] = CONSTANT_REPLIES, fuzzed: int = FUZZED
+    taskset: vf.Taskset,
+    *,
+    limit: int = 200,
+    constants: Sequence[str] = CONSTANT_REPLIES,
+    fuzzed: int = FUZZED,
 ) -> list[Finding]:
     """Findings over the first `limit` tasks, [] where the environment keeps its contract. Not from a running loop.
 
@@ -60,7 +66,11 @@ def check(
 
 
 async def check_async(
-    taskset: vf.Taskset, *, limit: int = 200, constants: Sequence[str] = CONSTANT_REPLIES, fuzzed: int = FUZZED
+    taskset: vf.Taskset,
+    *,
+    limit: int = 200,
+    constants: Sequence[str] = CONSTANT_REPLIES,
+    fuzzed: int = FUZZED,
 ) -> list[Finding]:
     """`check` for callers that have an event loop."""
     tasks = list(itertools.islice(taskset, limit))
@@ -79,11 +89,15 @@ async def check_async(
 
 def fuzz_findings(report: FuzzReport) -> list[Finding]:
     """Crashes, impossible rewards and slowness as findings."""
-    findings = [Finding(rule="fuzz-no-crash", text=f"a fuzzed reply crashed the grader: {crash}") for crash in report.crashes[:5]]
-    findings += [
-        Finding(rule="fuzz-reward-range", text=f"a fuzzed reply earned what no reply may: {wrong}") for wrong in report.wrong_rewards[:5]
+    findings = [
+        Finding(rule="fuzz-no-crash", text=f"a fuzzed reply crashed the grader: {crash}")
+        for crash in report.crashes[:5]
     ]
-    if report.p99_ms > SLOW_MS:
+    findings += [
+        Finding(rule="fuzz-reward-range", text=f"a fuzzed reply earned what no reply may: {wrong}")
+        for wrong in report.wrong_rewards[:5]
+    ]
+    if report.replies >= ENOUGH and report.p99_ms > SLOW_MS:
         text = f"the 99th percentile of {report.replies} fuzzed replies took {report.p99_ms:.0f} ms, wanted at most {SLOW_MS:g}; slowest: {report.slowest}"
         findings.append(Finding(rule="fuzz-fast", text=text))
     return findings

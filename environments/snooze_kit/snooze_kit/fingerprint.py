@@ -1,6 +1,6 @@
 """The same tasks in every process: keys and data as one digest, made here and in a fresh interpreter (D6).
 
-    python -m snooze_kit.fingerprint '{"id": "snooze-math", "size": 40}' 200
+python -m snooze_kit.fingerprint '{"id": "snooze-math", "size": 40}' 200
 """
 
 from __future__ import annotations
@@ -40,7 +40,15 @@ def fingerprint_elsewhere(options: Mapping[str, Any], limit: int, *, hash_seed: 
         FingerprintError: it could not load the task set; the message ends with what it said.
     """
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "snooze_kit.fingerprint", json.dumps(dict(options)), str(limit)],
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "snooze_kit.fingerprint",
+            json.dumps(dict(options)),
+            str(limit),
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -60,7 +60,9 @@ def fuzzed_replies(count: int, *, seed: int = 0, golds: Sequence[str] = ()) -> I
         yield kind, make(rng, gold)
 
 
-async def fuzz(tasks: Sequence[vf.Task], count: int = 10_000, *, seed: int = 0, maximum: float = 1.0) -> FuzzReport:
+async def fuzz(
+    tasks: Sequence[vf.Task], count: int = 10_000, *, seed: int = 0, maximum: float = 1.0
+) -> FuzzReport:
     """Grade `count` fuzzed replies, the tasks taking turns, one at a time (so that each is timed alone).
 
     The first reply of every task is graded once before the clock starts: a worker's first import is no reply's cost.
@@ -144,7 +146,18 @@ def _nulls(rng: random.Random, gold: str) -> str:
 
 def _brackets(rng: random.Random, gold: str) -> str:
     opening, closing = rng.choice(
-        (("(", ")"), ("{", "}"), ("[", "]"), ("\\boxed{", "}"), ("\\frac{", "}"), ("<b>", "</b>"), ("<answer>", "</answer>"), ('{"a":', "}"), ("\\left(", "\\right)"), ("\\sqrt{", "}"))  # fmt: skip
+        (
+            ("(", ")"),
+            ("{", "}"),
+            ("[", "]"),
+            ("\\boxed{", "}"),
+            ("\\frac{", "}"),
+            ("<b>", "</b>"),
+            ("<answer>", "</answer>"),
+            ('{"a":', "}"),
+            ("\\left(", "\\right)"),
+            ("\\sqrt{", "}"),
+        )  # fmt: skip
     )
     depth = rng.choice((10, 100, 1000, 5000))
     return opening * depth + gold + closing * rng.choice((depth, depth - 1, 0))
@@ -161,7 +174,9 @@ def _numbers(rng: random.Random, gold: str) -> str:
 
 
 def _spaces(rng: random.Random, gold: str) -> str:
-    return "".join(rng.choice((" ", "\n", "\t", "\r", "\u00a0", "\u200b", "\u2028")) for _ in range(rng.randrange(2000)))
+    return "".join(
+        rng.choice((" ", "\n", "\t", "\r", "\u00a0", "\u200b", "\u2028")) for _ in range(rng.randrange(2000))
+    )
 
 
 def _broken_gold(rng: random.Random, gold: str) -> str:
@@ -180,11 +195,26 @@ def _broken_gold(rng: random.Random, gold: str) -> str:
 
 
 def _spam(rng: random.Random, gold: str) -> str:
-    return rng.choice((gold, rng.choice(_PIECES), f"{rng.choice(_PIECES)}{gold}")) * rng.choice((20, 300, 2000))
+    return rng.choice((gold, rng.choice(_PIECES), f"{rng.choice(_PIECES)}{gold}")) * rng.choice(
+        (20, 300, 2000)
+    )
 
 
 def _megabytes(rng: random.Random, gold: str) -> str:
-    piece = rng.choice((gold or "x", rng.choice(_PIECES), "a", " ", "\0", "( ", "9", "lorem ipsum dolor ", "\\boxed{7} ", "\n"))
+    piece = rng.choice(
+        (
+            gold or "x",
+            rng.choice(_PIECES),
+            "a",
+            " ",
+            "\0",
+            "( ",
+            "9",
+            "lorem ipsum dolor ",
+            "\\boxed{7} ",
+            "\n",
+        )
+    )
     size = rng.choice((1 << 20, 1 << 21))
     return rng.choice(("", gold, "The answer is ")) + piece * (size // len(piece)) + rng.choice(("", gold))
 

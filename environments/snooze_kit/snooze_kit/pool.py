@@ -36,7 +36,7 @@ class PoolStatistics:
     starts: int = 0
     """Worker processes started, replacements included."""
     busy_s: float = 0.0
-    """Wall seconds the workers spent on jobs, waiting and starting left out."""
+    """Seconds the workers spent on jobs: CPU where a grader ended by itself, wall where it was killed."""
 
 
 @dataclass(slots=True)
@@ -165,7 +165,7 @@ class GradingPool:
         with self._lock:
             self._counts.hangs += grading.status in ("hang", "starved")
             self._counts.crashes += grading.status == "crash"
-            self._counts.busy_s += grading.seconds
+            self._counts.busy_s += grading.cpu_s
         return grading
 
     def _worker(self, slot: int) -> WorkerProcess:
@@ -200,7 +200,7 @@ def default_pool() -> GradingPool:
 
 
 def pool_seconds() -> float:
-    """Wall seconds the workers of all pools of this process have spent on jobs."""
+    """Seconds the workers of all pools of this process have spent on jobs, as in `PoolStatistics.busy_s`."""
     return sum(pool.statistics.busy_s for pool in list(_POOLS))
 
 
