@@ -15,7 +15,6 @@ from snoozing_env.errors import ConfigError
 from snoozing_env.pool.disjoint import SharedProblems, shared_problems
 from snoozing_env.rollout.catalogue import EnvironmentConfig, load_catalogue
 
-
 GENERATED = 2_000
 """Tasks per side that an ordinary check generates; the benchmark makes 100,000."""
 LEAST_PER_SECOND = 5_000

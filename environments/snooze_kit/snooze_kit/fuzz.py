@@ -157,7 +157,7 @@ def _brackets(rng: random.Random, gold: str) -> str:
             ('{"a":', "}"),
             ("\\left(", "\\right)"),
             ("\\sqrt{", "}"),
-        )  # fmt: skip
+        )
     )
     depth = rng.choice((10, 100, 1000, 5000))
     return opening * depth + gold + closing * rng.choice((depth, depth - 1, 0))
