@@ -68,41 +68,48 @@ def overlaps(
 
     corpus: the words of all `texts`. group_N: [N] equal for texts that are copies or near-copies of each other.
     """
+    search = _Search(corpus=corpus, texts=texts, items=items, group_N=group_N, rule=rule)
     found: dict[tuple[int, int], Overlap] = {}
-    masker = TemplateMask(rule.templates)
-    item_lengths = corpus.lengths_N[items]
+    lengths = corpus.lengths_N[items]
     for n in range(LEAST_WORDS, rule.n + 1):
-        own = items[item_lengths == n] if n < rule.n else items[item_lengths >= n]
+        own = items[lengths == n] if n < rule.n else items[lengths >= n]
         for masked in (False, True) if rule.ignore_numbers and n == rule.n else (False,):
-            if len(own):
-                for overlap in _at(corpus, texts, own, items, group_N, rule, masker, n, masked):
-                    known = found.get((overlap.item, overlap.text))
-                    if known is None or overlap.coverage > known.coverage:
-                        found[overlap.item, overlap.text] = overlap
+            for overlap in search.at(own, n, masked=masked) if len(own) else ():
+                known = found.get((overlap.item, overlap.text))
+                if known is None or overlap.coverage > known.coverage:
+                    found[overlap.item, overlap.text] = overlap
     return sorted(found.values(), key=lambda o: (o.item, -o.coverage, o.text))
 
 
-def _at(
-    corpus: Corpus, texts: Sequence[str], own: Ints, items: Ints, group_N: Ints, rule: OverlapRule,
-    masker: TemplateMask, n: int, masked: bool,
-) -> Iterator[Overlap]:  # fmt: skip
-    found = grams(corpus, n, mask_numbers=masked, least=n)
-    shared = _Shared.of(found, own=own, items=items, group_N=group_N, common=rule.common)
-    for item, starts_by_text, common_starts in shared.by_item():
-        spelled = words(texts[item])
-        boilerplate = masker(spelled)
-        boilerplate |= _covered(common_starts, n, len(spelled))
-        if masked:
-            boilerplate |= np.array([not word[0].isalpha() for word in spelled])
-        total = int((~boilerplate).sum())
-        for text, starts in starts_by_text.items():
-            covered = _covered(starts, n, len(spelled))
-            own_words = int((covered & ~boilerplate).sum())
-            if own_words >= min(LEAST_OWN, len(spelled)) and own_words >= rule.coverage * total:
-                yield Overlap(
-                    item=item, text=text, coverage=own_words / total, grams=len(starts),
-                    shared=" ".join(_longest_run(covered, spelled)), numbers_changed=masked,
-                )  # fmt: skip
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Search:
+    """What one search keeps the same for every n."""
+
+    corpus: Corpus
+    texts: Sequence[str]
+    items: Ints
+    group_N: Ints
+    rule: OverlapRule
+
+    def at(self, own: Ints, n: int, *, masked: bool) -> Iterator[Overlap]:
+        """Contaminated pairs of the items `own` by shared n-grams, numbers ignored if `masked`."""
+        found = grams(self.corpus, n, mask_numbers=masked, least=n)
+        shared = _Shared.of(found, own=own, items=self.items, group_N=self.group_N, common=self.rule.common)
+        masker = TemplateMask(self.rule.templates)
+        for item, starts_by_text, common_starts in shared.by_item():
+            spelled = words(self.texts[item])
+            boilerplate = masker(spelled) | _covered(common_starts, n, len(spelled))
+            if masked:
+                boilerplate |= np.array([not word[0].isalpha() for word in spelled])
+            total = int((~boilerplate).sum())
+            for text, starts in starts_by_text.items():
+                covered = _covered(starts, n, len(spelled))
+                own_words = int((covered & ~boilerplate).sum())
+                if own_words >= max(min(LEAST_OWN, len(spelled)), self.rule.coverage * total):
+                    yield Overlap(
+                        item=item, text=text, coverage=own_words / total, grams=len(starts),
+                        shared=" ".join(_longest_run(covered, spelled)), numbers_changed=masked,
+                    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,13 @@ def apply_lists(
     kept = list(range(len(infos)))
     if excluding is not None:
         kept = list(_kept(infos, hashes, excluding))
-        _check_excluded(exclude or "", excluding, len(infos), len(infos) - len(kept), infos, hashes)
+        if infos and not kept:
+            raise CatalogueError(
+                f"{exclude} excludes all {len(infos)} tasks; nothing is left to train on. Read its reasons"
+            )
+        named = any(excluding.get(i.key, h) is not None for i, h in zip(infos, hashes, strict=True))
+        if excluding.lines and not named:
+            raise CatalogueError(_misfit(exclude or "", excluding, infos))
     found = {place: _cluster(clustering, infos[place].key, hashes[place]) for place in kept}
     clustered = sum(cluster is not None for cluster in found.values())
     if clustering is not None and clustering.lines and not clustered:
@@ -74,18 +80,6 @@ def _kept(infos: Sequence[TaskInfo], hashes: Sequence[str], excluding: Named) ->
 
 def _cluster(clustering: Named | None, key: str, fingerprint: str) -> str | None:
     return None if clustering is None else clustering.get(key, fingerprint)
-
-
-def _check_excluded(
-    path: str, excluding: Named, total: int, excluded: int, infos: Sequence[TaskInfo], hashes: Sequence[str]
-) -> None:
-    if total and excluded == total:
-        raise CatalogueError(
-            f"{path} excludes all {total} tasks; nothing is left to train on. Read its reasons"
-        )
-    named = any(excluding.get(i.key, h) is not None for i, h in zip(infos, hashes, strict=True))
-    if excluding.lines and not named:
-        raise CatalogueError(_misfit(path, excluding, infos))
 
 
 def _misfit(path: str, named: Named, infos: Sequence[TaskInfo]) -> str:
