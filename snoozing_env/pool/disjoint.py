@@ -23,13 +23,14 @@ class SharedProblems:
     canonical: int
     """Held-out problems that are also trained on in the environment's own canonical form."""
     near: int
-    """Held-out prompts at least NEAR like one that is trained on."""
+    """Held-out prompts at least NEAR like one that is trained on, the exact ones among them where their dress differs."""
     examples: tuple[tuple[str, str], ...]
     """(training prompt, held-out prompt) of up to five near ones."""
 
     @property
-    def total(self) -> int:
-        return self.exact + self.canonical + self.near
+    def worst(self) -> int:
+        """The largest of the three: they count the same problem more than once."""
+        return max(self.exact, self.canonical, self.near)
 
 
 def shared_problems(

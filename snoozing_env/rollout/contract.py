@@ -42,7 +42,7 @@ def check_environment(name: str, options: Sequence[str]) -> list[str]:
         CatalogueError: the task set does not load.
     """
     try:
-        from snooze_kit.check import check, check_processes
+        from snooze_kit import check, check_processes
     except ModuleNotFoundError as error:
         raise ConfigError("the contract check is part of snooze-kit; pip install snooze-kit") from error
     parsed = _parse(options)
@@ -84,7 +84,7 @@ def _canonical(tasks: Sequence[vf.Task]) -> list[str]:
 
 def _generator_findings(name: str) -> list[str]:
     report = check_generator(name)
-    if report is None or not report.shared.total:
+    if report is None or not report.shared.worst:
         return []
     shared = report.shared
     return [

@@ -7,7 +7,15 @@ from importlib.metadata import distributions
 
 import pytest
 import verifiers.v1 as vf
-from snooze_kit import GraderError, SnoozeTask, SnoozeTaskData, check, check_processes, fuzz, fuzzed_replies
+from snooze_kit import (
+    GraderError,
+    SnoozeTask,
+    SnoozeTaskData,
+    check,
+    check_processes,
+    fuzzed_replies,
+    grade_fuzzed,
+)
 from snooze_kit.fingerprint import FingerprintError, fingerprint_elsewhere, load
 
 from snoozing_env.pool.disjoint import shared_problems
@@ -80,10 +88,10 @@ def guesses(mood: str) -> list[GuessTask]:
 
 @pytest.mark.parametrize(
     ("mood", "crashes", "wrong", "unknown"),
-    [("sound", 0, 0, 0), ("fragile", 60, 0, 0), ("silent", 0, 0, 60), ("generous", 0, 60, 0)],
+    [("sound", 0, 0, 0), ("fragile", 60, 0, 0), ("silent", 0, 0, 60), ("generous", 0, 20, 0)],
 )
 def test_fuzzing_tells_crashes_impossible_rewards_and_missing_verdicts_apart(mood, crashes, wrong, unknown):
-    report = asyncio.run(fuzz(guesses(mood), 800))
+    report = asyncio.run(grade_fuzzed(guesses(mood), 800))
     assert report.replies == 800
     for seen, least in (
         (len(report.crashes), crashes),
@@ -141,6 +149,6 @@ def test_shared_problems_are_told_apart_as_copies_forms_and_near_copies():
     train = ["What is 12 + 7?", long, "What is 5 + 5?"]
     held_out = ["what is 12+7", f"{long} again", "Add 7 to 12."]
     report = shared_problems(train, held_out, canonical=(["+ 12 7"], ["+ 12 7", "x"]))
-    assert (report.exact, report.canonical, report.near) == (1, 1, 1)
-    assert report.examples == ((long, f"{long} again"),)
-    assert shared_problems(train, ["What is 5 + 6?"]).total == 0
+    assert (report.exact, report.canonical, report.near) == (1, 1, 2)
+    assert (long, f"{long} again") in report.examples
+    assert shared_problems(train, ["What is 5 + 6?"]).worst == 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from snooze_kit.check import Finding, check, check_async, check_processes
     from snooze_kit.data import SnoozeTask, SnoozeTaskData, task_key
-    from snooze_kit.fuzz import FuzzReport, fuzz, fuzzed_replies
+    from snooze_kit.fuzz import FuzzReport, fuzzed_replies, grade_fuzzed
     from snooze_kit.harness import InprocChatHarness
     from snooze_kit.pool import Grading, GradingPool, default_pool
     from snooze_kit.traces import reply_trace
@@ -32,8 +32,8 @@ _HOME = {
     "check_async": "check",
     "check_processes": "check",
     "default_pool": "pool",
-    "fuzz": "fuzz",
     "fuzzed_replies": "fuzz",
+    "grade_fuzzed": "fuzz",
     "reply_trace": "traces",
     "task_key": "data",
 }
@@ -52,8 +52,8 @@ __all__ = [
     "check_async",
     "check_processes",
     "default_pool",
-    "fuzz",
     "fuzzed_replies",
+    "grade_fuzzed",
     "reply_trace",
     "task_key",
 ]
@@ -62,6 +62,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'snooze_kit' has no attribute {name!r}; it has {', '.join(__all__)}")
-    # Bound here, over the submodule `check`, which importing sets as an attribute of the same name.
-    value = globals()[name] = getattr(importlib.import_module(f"snooze_kit.{_HOME[name]}"), name)
+    home = importlib.import_module(f"snooze_kit.{_HOME[name]}")
+    value = globals()[name] = getattr(home, name)
+    # Importing the submodule `check` sets it as an attribute over the function of the same name, whatever name was asked for.
+    if _HOME[name] == "check":
+        globals()["check"] = home.check
     return value

@@ -14,7 +14,7 @@ import verifiers.v1 as vf
 
 from snooze_kit.data import SnoozeTask
 from snooze_kit.fingerprint import HASH_SEEDS, fingerprint, fingerprint_elsewhere, load
-from snooze_kit.fuzz import FuzzReport, fuzz
+from snooze_kit.fuzz import FuzzReport, grade_fuzzed
 from snooze_kit.traces import reply_trace
 
 CONSTANT_REPLIES = (
@@ -83,7 +83,7 @@ async def check_async(
     for policy, replies in {**policies, **_lazy(tasks)}.items():
         findings += await _constant(tasks, policy, replies)
     if fuzzed:
-        findings += fuzz_findings(await fuzz(tasks, fuzzed))
+        findings += fuzz_findings(await grade_fuzzed(tasks, fuzzed))
     return findings
 
 

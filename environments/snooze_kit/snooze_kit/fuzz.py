@@ -60,7 +60,7 @@ def fuzzed_replies(count: int, *, seed: int = 0, golds: Sequence[str] = ()) -> I
         yield kind, make(rng, gold)
 
 
-async def fuzz(
+async def grade_fuzzed(
     tasks: Sequence[vf.Task], count: int = 10_000, *, seed: int = 0, maximum: float = 1.0
 ) -> FuzzReport:
     """Grade `count` fuzzed replies, the tasks taking turns, one at a time (so that each is timed alone).
@@ -98,8 +98,8 @@ async def fuzz(
 
 
 def fuzz_now(tasks: Sequence[vf.Task], count: int = 10_000, *, seed: int = 0) -> FuzzReport:
-    """`fuzz` for callers without an event loop."""
-    return asyncio.run(fuzz(tasks, count, seed=seed))
+    """`grade_fuzzed` for callers without an event loop."""
+    return asyncio.run(grade_fuzzed(tasks, count, seed=seed))
 
 
 async def _score(task: vf.Task, reply: str) -> float:
