@@ -115,7 +115,8 @@ def _in_crowd(unique: Grams, rare_S: Bools) -> Bools:
 
 
 def _only(unique: Grams, keep_S: Bools) -> Grams:
-    kept_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(keep_S)])
+    kept_before = np.zeros(len(keep_S) + 1, np.int64)
+    np.cumsum(keep_S, out=kept_before[1:])
     return Grams(
         values_S=unique.values_S[keep_S],
         starts_S=unique.starts_S[keep_S],
