@@ -101,12 +101,11 @@ def _recall(quick: bool) -> dict[str, Any]:
     for every in (50, 20):
         copies = [" ".join(rng.choice(("some", "big", "item")) if rng.random() < 1 / every else w for w in text.split()) for text in items]  # fmt: skip
         by_grams = _inspect(copies, items, near=1.0)
-        overlapping = {overlap.item for overlap in by_grams.overlaps} | _flagged(by_grams)
         shares[f"recall_one_word_in_{every}"] = (
             round(len(_flagged(_inspect(copies, items))) / len(items), 3) if items else None
         )
         shares[f"recall_one_word_in_{every}_13_grams_alone"] = (
-            round(len(overlapping) / len(items), 3) if items else None
+            round(len(_flagged(by_grams)) / len(items), 3) if items else None
         )
     return {**shares, "coverage": contamination.OverlapRule().coverage}
 
