@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from snoozing_env.cli.options import parse_options
-from snoozing_env.errors import PoolError
+from snoozing_env.errors import PoolError, did_you_mean
 
 if TYPE_CHECKING:
     from snoozing_env.pool.config import PoolConfig
@@ -78,14 +77,21 @@ def _read(config: PoolConfig, bar: _Bar) -> list[PoolRow]:
 
 
 def _embedder(name: str) -> Embedder:
-    """An embedder by name, from the embeddings module if this installation has it."""
-    try:
-        embeddings: Any = importlib.import_module("snoozing_env.embeddings")
-    except ModuleNotFoundError as error:
+    """The embedder of that kind with its defaults.
+
+    Raises:
+        PoolError: no such kind.
+    """
+    from snoozing_env.embeddings import EndpointConfig, HashedConfig, SentenceConfig
+
+    kinds = {
+        kind.model_fields["kind"].default: kind for kind in (HashedConfig, SentenceConfig, EndpointConfig)
+    }
+    if name not in kinds:
         raise PoolError(
-            f"embedder {name!r}: this installation has no snoozing_env.embeddings; leave it off"
-        ) from error
-    return embeddings.build_embedder(name)
+            f"no embedder {name!r}.{did_you_mean(name, kinds)} Embedders: {', '.join(kinds)}, off."
+        )
+    return kinds[name]().embedder()
 
 
 def _table(summary: Mapping[str, Any]) -> Any:
