@@ -93,7 +93,9 @@ def plan(config: PlanConfig) -> list[Planned]:
     planned: list[Planned] = []
     for one in config.tested:
         known = {name: getattr(one, name) for name in EnvironmentConfig.model_fields}
-        catalogue = load_catalogue(EnvironmentConfig(**known | {"taskset": _with_split(one, config.split)}))
+        catalogue = load_catalogue(
+            EnvironmentConfig(**known | {"taskset": _with_split(one, config.split), "priors": ""})
+        )
         drawn = draw([info.key for info in catalogue.infos], config.tasks, seed=config.seed)
         planned.append(Planned(config=one, catalogue=catalogue, drawn=drawn))
     return planned
@@ -200,7 +202,7 @@ class Evaluation:
                 for _ in range(min(self.config.concurrency, len(self._jobs))):
                     nursery.create_task(self._work())
         except* SnoozingError as failed:
-            raise _first(failed) from failed
+            raise first_error(failed) from failed
         finally:
             for player in self._players.values():
                 await player.close()
@@ -283,6 +285,7 @@ class Evaluation:
         self._report(Tick(done=self._done, total=self._total, invalid=self._invalid, note=note))
 
 
-def _first(group: BaseExceptionGroup[SnoozingError]) -> SnoozingError:
+def first_error(group: BaseExceptionGroup[SnoozingError]) -> SnoozingError:
+    """The first error of a task group, out of however many groups it is nested in."""
     error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    return first_error(error) if isinstance(error, BaseExceptionGroup) else error

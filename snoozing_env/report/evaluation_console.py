@@ -13,7 +13,7 @@ from rich.text import Text
 from snoozing_env.report.compare import count
 from snoozing_env.report.evaluation import EvalRun, money, shown
 from snoozing_env.report.paired import Paired
-from snoozing_env.report.scores import Score, Scored
+from snoozing_env.report.scores import Estimate, Score, Scored
 
 ERRORS_SHOWN = 3
 
@@ -62,7 +62,7 @@ def scores_table(run: EvalRun) -> Table:
     table = Table(title=f"{run.model or run.name}, % [95 % interval over tasks]", title_justify="left")
     table.add_column("environment", overflow="fold")
     first = "avg@k = pass@1" if binary else "avg@k"
-    for name in ("tasks", "rollouts", "invalid", first, *(f"pass@{k}" for k in ks)):
+    for name in ("tasks", "rollouts", first, *(f"pass@{k}" for k in ks)):
         table.add_column(name, justify="right", no_wrap=True)
     for one in run.scored:
         table.add_row(Text(one.name, style="bold"), *_cells(one.score, ks))
@@ -75,8 +75,15 @@ def scores_table(run: EvalRun) -> Table:
 
 def _cells(score: Score, ks: Sequence[int]) -> list[str]:
     means = [score.mean, *(score.pass_at.get(k) for k in ks)]
-    counts = (score.n_tasks, score.n_rollouts, score.n_invalid)
-    return [*map(count, counts), *(shown(found).replace(" %", "") for found in means)]
+    rollouts = count(score.n_rollouts) + (f" (+{count(score.n_invalid)} invalid)" if score.n_invalid else "")
+    return [count(score.n_tasks), rollouts, *map(_short, means)]
+
+
+def _short(found: Estimate | None) -> str:
+    """`62.5 [47, 78]`, in per cent: three such columns fit a terminal of 80."""
+    if found is None:
+        return "–"
+    return f"{100 * found.value:.1f} [{100 * found.low:.0f}, {100 * found.high:.0f}]"
 
 
 def two_sided_table(run: EvalRun) -> Table | None:

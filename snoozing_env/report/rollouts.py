@@ -19,6 +19,8 @@ from snoozing_env.errors import OutcomeError, StateError
 
 TRACES = "traces.jsonl"
 MANIFEST = "eval.json"
+GOLDS = ("answer", "gold", "answers")
+"""Where task data keep what a right reply says, most wanted first."""
 Json = Mapping[str, Any]
 
 
@@ -172,8 +174,9 @@ def read_transcript(part: Part, rollout: Rollout) -> Transcript:
         episode = cast(Json, json.loads(file.readline()))
     data = cast(Json, episode["task"]["data"])
     prompt, reply = _said(_counting(episode))
-    gold = next((data[name] for name in ("answer", "gold") if data.get(name) is not None), "")
-    return Transcript(prompt=prompt or _text(data.get("prompt")), reply=reply, gold=str(gold))
+    gold = next((data[name] for name in GOLDS if data.get(name)), "")
+    told = " | ".join(map(str, cast(list[object], gold))) if isinstance(gold, list) else str(gold)
+    return Transcript(prompt=prompt or _text(data.get("prompt")), reply=reply, gold=told)
 
 
 def why_invalid(episode: Json) -> str:
