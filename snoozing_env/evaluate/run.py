@@ -157,16 +157,17 @@ async def roll_out(
         async with serving(endpoint) as (url, model):
             client = ChatEndpoint(endpoint, url=url, model=model)
             await client.open()
-            prepare(
-                run,
-                config,
-                endpoint,
-                planned,
-                model=client.model,
-                resume=options.resume,
-                overwrite=options.overwrite,
-            )
             try:
+                # Only now: a run that never reached its endpoint leaves no directory that would have to be resumed.
+                prepare(
+                    run,
+                    config,
+                    endpoint,
+                    planned,
+                    model=client.model,
+                    resume=options.resume,
+                    overwrite=options.overwrite,
+                )
                 await Evaluation(config, client, planned, run, report).finish()
             finally:
                 await client.close()
