@@ -14,9 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from snoozing_env.errors import CatalogueError, SnoozingError, StateError
-from snoozing_env.evaluate.config import StratifyConfig
+from snoozing_env.evaluate.config import EndpointConfig, StratifyConfig
 from snoozing_env.evaluate.folder import Planned
-from snoozing_env.evaluate.run import Options, Tick, first_error, roll_out
+from snoozing_env.evaluate.run import Options, Tick, roll_out
 from snoozing_env.report.rollouts import Part, Rollout, parts_of, read_rollouts, read_transcript
 from snoozing_env.report.stratification import Said, Stratified, Suspect, Why
 from snoozing_env.schedulers.priors import Priors, measure, save_priors
@@ -34,7 +34,7 @@ def stratify(
     """Roll out every model, then write sidecar and suspects; `report` gets the model's label with each tick.
 
     Raises:
-        EngineError: an endpoint cannot serve; the others' finished rollouts stay.
+        EngineError: an endpoint cannot serve; the others were rolled out whole, and stay.
         CatalogueError: no rollout got a verdict.
     """
     asyncio.run(_roll_out_all(config, planned, options, report))
@@ -82,17 +82,29 @@ async def _roll_out_all(
     options: Options,
     report: Callable[[str, Tick], None],
 ) -> None:
+    """Every model to its end, then the first failure: an endpoint that is down holds up no other."""
+    async with asyncio.TaskGroup() as nursery:
+        running = [
+            nursery.create_task(_roll_out_one(config, m, planned, options, report)) for m in config.models
+        ]
+    for failure in (task.result() for task in running):
+        if failure is not None:
+            raise failure
+
+
+async def _roll_out_one(
+    config: StratifyConfig,
+    model: EndpointConfig,
+    planned: Sequence[Planned],
+    options: Options,
+    report: Callable[[str, Tick], None],
+) -> SnoozingError | None:
+    run = Path(config.output) / folder_of(model.label)
     try:
-        async with asyncio.TaskGroup() as nursery:
-            for model in config.models:
-                run = Path(config.output) / folder_of(model.label)
-
-                def tell(tick: Tick, label: str = model.label) -> None:
-                    report(label, tick)
-
-                nursery.create_task(roll_out(config, model, planned, run, options, tell))
-    except* SnoozingError as failed:
-        raise first_error(failed) from failed
+        await roll_out(config, model, planned, run, options, lambda tick: report(model.label, tick))
+    except SnoozingError as error:
+        return error
+    return None
 
 
 def _suspects(priors: Priors, rows: Sequence[tuple[str, Part, Rollout]], most: int) -> Iterator[Suspect]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from aiohttp import web
@@ -121,3 +122,25 @@ def sums(body: dict[str, Any]) -> str:
     """The right answer to a bare sum such as "23+45="."""
     prompt = str(body["messages"][-1]["content"]).rstrip("=")
     return str(eval(prompt, {"__builtins__": {}}))
+
+
+@contextmanager
+def in_thread(server: ChatServer) -> Iterator[ChatServer]:
+    """The server in a thread of its own, for commands that bring their own event loop."""
+    up, down = threading.Event(), asyncio.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def live() -> None:
+        loops.append(asyncio.get_running_loop())
+        async with serve(server):
+            up.set()
+            await down.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(live(),))
+    thread.start()
+    assert up.wait(30)
+    try:
+        yield server
+    finally:
+        loops[0].call_soon_threadsafe(down.set)
+        thread.join()
