@@ -43,6 +43,17 @@ class EvalRun:
         return sum(means) / len(means) if means else None
 
     @property
+    def ks(self) -> tuple[int, ...]:
+        """The k of pass@k that tell more than the mean reward does: with binary rewards pass@1 is the same number."""
+        same = all(one.score.pass_at.get(1) == one.score.mean for one in self.scored)
+        return tuple(sorted({k for one in self.scored for k in one.score.pass_at if not (k == 1 and same)}))
+
+    @property
+    def mean_title(self) -> str:
+        """Heading of the mean reward."""
+        return "avg@k" if 1 in self.ks else "avg@k = pass@1"
+
+    @property
     def n_invalid(self) -> int:
         return sum(s.score.n_invalid for s in self.scored)
 

@@ -56,13 +56,10 @@ class RolloutProgress:
 
 def scores_table(run: EvalRun) -> Table:
     """A row per environment, with the rows of its slices below; 95 % intervals in brackets, everything in per cent."""
-    ks = sorted({k for one in run.scored for k in one.score.pass_at})
-    binary = all(one.score.pass_at.get(1) == one.score.mean for one in run.scored)
-    ks = [k for k in ks if not (k == 1 and binary)]
+    ks = run.ks
     table = Table(title=f"{run.model or run.name}, % [95 % interval over tasks]", title_justify="left")
     table.add_column("environment", overflow="fold")
-    first = "avg@k = pass@1" if binary else "avg@k"
-    for name in ("tasks", "rollouts", first, *(f"pass@{k}" for k in ks)):
+    for name in ("tasks", "rollouts", run.mean_title, *(f"pass@{k}" for k in ks)):
         table.add_column(name, justify="right", no_wrap=True)
     for one in run.scored:
         table.add_row(Text(one.name, style="bold"), *_cells(one.score, ks))

@@ -22,11 +22,10 @@ from snoozing_env.report.tables import folded, table
 
 def write_evaluation_page(run: EvalRun, *, samples: int = 12) -> Path:
     """The page beside the traces it was computed from; `samples` transcripts per environment."""
-    ks = sorted({k for one in run.scored for k in one.score.pass_at})
     body = [
         _header(run),
         _cards(run.scored),
-        f"<section><h2>Scores</h2>{_scores(run.scored, ks)}{_note(ks)}</section>",
+        f"<section><h2>Scores</h2>{_scores(run)}{_note(run.ks)}</section>",
         _sides(run.scored),
         f"<section><h2>Cost</h2>{_costs(run.scored)}</section>",
         _invalid(run),
@@ -90,23 +89,15 @@ def _cards(scored: Sequence[Scored]) -> str:
     return f'<div class="cards">{"".join(cards)}</div>' if cards else ""
 
 
-def _scores(scored: Sequence[Scored], ks: Sequence[int]) -> str:
-    headers = [
-        "",
-        "of",
-        "tasks",
-        "rollouts",
-        "invalid",
-        "cut off",
-        "avg@k (95 %)",
-        *(f"pass@{k} (95 %)" for k in ks),
-    ]
+def _scores(run: EvalRun) -> str:
+    passes = [f"pass@{k} (95 %)" for k in run.ks]
+    headers = ["", "of", "tasks", "rollouts", "invalid", "cut off", f"{run.mean_title} (95 %)", *passes]
     rows: list[list[str]] = []
-    for one in scored:
-        rows.append([f"<b>{escape(one.name)}</b>", "all", *_cells(one.score, ks)])
+    for one in run.scored:
+        rows.append([f"<b>{escape(one.name)}</b>", "all", *_cells(one.score, run.ks)])
         for slicing, values in one.by.items():
             rows += [
-                [escape(one.name), escape(f"{slicing} {value or '(none)'}"), *_cells(score, ks)]
+                [escape(one.name), escape(f"{slicing} {value or '(none)'}"), *_cells(score, run.ks)]
                 for value, score in values.items()
             ]
     return table(headers, rows, css="data")
@@ -114,7 +105,8 @@ def _scores(scored: Sequence[Scored], ks: Sequence[int]) -> str:
 
 def _cells(score: Score, ks: Sequence[int]) -> list[str]:
     counts = (score.n_tasks, score.n_rollouts, score.n_invalid, score.truncated)
-    return [*map(count, counts), shown(score.mean), *(shown(score.pass_at.get(k)) for k in ks)]
+    means = [score.mean, *(score.pass_at.get(k) for k in ks)]
+    return [*map(count, counts), *(shown(found).replace(" ", "\u00a0") for found in means)]
 
 
 def _note(ks: Sequence[int]) -> str:
