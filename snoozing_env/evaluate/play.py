@@ -114,8 +114,6 @@ class Player:
             trace.record_error(error)
             verdict = "rollout"
         close(trace, ok=verdict == "valid")
-        if verdict == "valid" and trace.is_timeout:  # verifiers' own scoring deadline leaves a reward of 0
-            verdict = "rollout"
         episode = Episode(env=self._info(), task=trace.task, ok=verdict == "valid", traces=[trace])
         return Attempt(episode=episode, verdict=verdict, pause=pause, headers=headers)
 

@@ -185,9 +185,9 @@ def why_invalid(episode: Json) -> str:
     verifiers leaves `ok` true and the reward 0 when scoring ran out of time, which is no verdict.
     """
     late = [t for t in _counting(episode) if t.get("is_timeout")]
-    if late or episode.get("is_timeout"):
-        return str(late[0].get("stop_condition") if late else "timeout")
-    if episode.get("ok"):
+    if late:
+        return str(late[0].get("stop_condition"))
+    if episode.get("ok") and not episode.get("is_timeout"):
         return ""
     errors = [e for t in cast(Sequence[Json], episode["traces"]) for e in t.get("errors", ())]
     errors += episode.get("errors", ())

@@ -218,6 +218,23 @@ class TestFailures:
         ran = evaluated(lambda *_: "odd", environment=[quiz], tasks=1, rollouts=1, attempts=1, deadline_s=0.2)
         assert [row.error for row in ran.rows] == ["scoring_timeout"]
 
+    def test_an_episode_that_hangs_ends_at_the_deadline_too(self, evaluated) -> None:
+        quiz = {"id": "plain-quiz", "harness": "snooze-kit", "taskset": {"words": ["slow"]}}
+        ran = evaluated(lambda *_: "odd", environment=[quiz], tasks=1, rollouts=1, attempts=1, deadline_s=0.6)
+        assert [row.error for row in ran.rows] == ["TimeoutError: not finished within 0.6 s"]
+
+    def test_an_episode_s_429_is_waited_out_and_its_grader_s_failure_is_no_zero(self, evaluated) -> None:
+        quiz = {"id": "plain-quiz", "harness": "snooze-kit", "taskset": {"words": ["raises"]}}
+        limit = at_first(lambda: error(429, "slow down"), times=1)
+        ran = evaluated(
+            lambda server, body, before: limit(server, body, before) if before < 1 else "odd",
+            environment=[quiz], tasks=1, rollouts=1, attempts=1,
+        )  # fmt: skip
+        [row] = ran.rows
+        assert row.reward is None
+        assert "the grader fell over" in row.error
+        assert set(ran.server.asked.values()) == {2}
+
     def test_an_endpoint_that_goes_down_stops_the_run_and_keeps_what_is_finished(
         self, evaluated, tmp_path
     ) -> None:
