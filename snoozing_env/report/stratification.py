@@ -181,7 +181,7 @@ def write_strata(found: Stratified) -> Path:
         f'<header><p class="kicker">Stratification</p><h1>{escape(" · ".join(found.models))}</h1>'
         f'<p class="facts">{count(len(found.priors.keys))} tasks, {count(int(found.priors.k_N.sum()))} rollouts'
         f"{f', {count(found.n_invalid)} invalid' if found.n_invalid else ''}</p></header>",
-        f"<section><h2>How hard</h2><figure>{histogram(rows)}</figure>{_bucket_table(rows)}</section>",
+        f'<section><h2>How hard</h2><div class="grid two"><figure>{histogram(rows)}</figure><div>{_bucket_table(rows)}</div></div></section>',
         _suspects(found),
     ]
     return _write(found.directory / PAGE, page("Stratification", "".join(body)))

@@ -8,7 +8,7 @@ import math
 from typing import TypeVar
 
 import verifiers.v1 as vf
-from pydantic import ConfigDict, field_serializer, field_validator
+from pydantic import ConfigDict, Field, field_serializer, field_validator
 
 
 class SnoozeTaskData(vf.TaskData):
@@ -26,6 +26,11 @@ class SnoozeTaskData(vf.TaskData):
     """Passes to skip after a too-easy group; 0 = never snooze, inf = for good, None = the dataset's or the run's."""
     cluster: str | None = None
     """Tasks that teach the same thing share a cluster, None = unknown."""
+    side: str | None = None
+    """The one-sided behaviour a task rewards where another task rewards its opposite: refuse and comply, abstain and
+    answer. A run that names both sides watches that neither is unlearned."""
+    duration_s: float | None = Field(default=None, gt=0)
+    """Seconds that a group of rollouts is expected to take, None = unknown; long ones are started first."""
 
     @field_validator("difficulty_prior")
     @classmethod
