@@ -133,7 +133,7 @@ def finished(directory: Path) -> tuple[set[str], int]:
 
 def _identity(config: PlanConfig, planned: Sequence[Planned], model: str) -> dict[str, Any]:
     """What must not change between a run and its resumption; the address of the endpoint and the patience may."""
-    chosen = {"id", "taskset", "harness", "limit"}
+    chosen = {"id", "taskset", "harness", "limit", "exclude"}
     return {
         "model": model,
         "seed": config.seed,

@@ -20,6 +20,7 @@ from verifiers.v1.utils.loaders import taskset_class
 
 from snoozing_env.config import FrozenConfig, explain
 from snoozing_env.errors import CatalogueError, ConfigError, did_you_mean
+from snoozing_env.rollout.pool_lists import NO_LISTS, PoolCounts, apply_lists
 from snoozing_env.schedulers import check_tasks
 from snoozing_env.schedulers.priors import load_priors
 from snoozing_env.types import TaskInfo
@@ -43,6 +44,10 @@ class EnvironmentConfig(FrozenConfig):
     priors: str = ""
     """Prior sidecar of `snooze stratify` (priors.parquet): its measured pass rates replace the task set's own
     `difficulty_prior`, task by task; empty = none."""
+    exclude: str | None = None
+    """exclude.jsonl of `snooze pool`: tasks on it are left out, matched by key, else by the hash of their text."""
+    clusters: str | None = None
+    """clusters.jsonl of `snooze pool`: tasks on it get its cluster, in place of the environment's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +77,8 @@ class Catalogue:
     domains: tuple[str, ...]
     priors: PriorMatch | None = None
     """None = no sidecar was asked for."""
+    pooled: PoolCounts = NO_LISTS
+    """What the lists of `snooze pool` did to the task set."""
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -83,8 +90,9 @@ def load_catalogue(config: EnvironmentConfig, overrides: Mapping[str, Any] | Non
     Raises:
         ConfigError: the environment is not installed (with the nearest name) or refuses an option.
         CatalogueError: no tasks, duplicate keys, a dataset that cannot be found, an endless task set without a limit,
-            a prior sidecar of other tasks.
+            a prior sidecar of other tasks, an exclusion or cluster list that fits none of the tasks or leaves none.
         StateError: the prior sidecar cannot be read.
+        PoolError: such a list cannot be read.
     """
     env = _load_env(config, {**config.taskset, **(overrides or {})})
     taskset = env.taskset
@@ -96,13 +104,17 @@ def load_catalogue(config: EnvironmentConfig, overrides: Mapping[str, Any] | Non
         tasks = tuple(taskset)
     except (OSError, ValueError, RuntimeError) as error:
         raise CatalogueError(f"environment {config.id!r} cannot load its tasks: {error}") from error
-    infos = tuple(task_info(task) for task in tasks)
+    tasks, infos, pooled = apply_lists(
+        tasks, [task_info(task) for task in tasks], exclude=config.exclude, clusters=config.clusters
+    )
     check_tasks(infos)
     infos, match = _with_priors(infos, config.priors)
     domains = tuple(
         str(getattr(task.data, "domain", "") or info.dataset) for task, info in zip(tasks, infos, strict=True)
     )
-    return Catalogue(config=config, env=env, tasks=tasks, infos=infos, domains=domains, priors=match)
+    return Catalogue(
+        config=config, env=env, tasks=tasks, infos=infos, domains=domains, priors=match, pooled=pooled
+    )
 
 
 def _with_priors(infos: tuple[TaskInfo, ...], path: str) -> tuple[tuple[TaskInfo, ...], PriorMatch | None]:

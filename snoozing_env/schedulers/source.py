@@ -192,11 +192,7 @@ class Selection:
             plan_D = mixture.missing(total, missing, drawn_D=drawn_D, open_D=open_D)
             # Who lacks is offered, asleep or not, or its clock would stop and its tasks sleep for ever (Z7).
             self._offered_D = mixture.lacking(missing)
-        chosen = [
-            self._chooser.choose(int(plan_D[d]), open_N & (self._clock.dataset_N == d))
-            for d in np.flatnonzero(plan_D)
-        ]
-        return np.concatenate([np.zeros(0, np.int64), *chosen])
+        return self._chooser.choose_each(plan_D, open_N, self._clock.dataset_N)
 
     def _still_waiting(self) -> Ints:
         if len(self._waiting):
