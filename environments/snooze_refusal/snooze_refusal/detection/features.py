@@ -14,6 +14,8 @@ from snooze_refusal.detection.text import Reading, plain
 
 _LECTURE_CAP = 12.0
 """Lecturing words per hundred from which more of them say nothing new."""
+_SMOOTHING = 20
+"""Words added to every reply's length, so that one stern word in a short answer is no lecture."""
 _WORD = re.compile(r"\S+")
 
 
@@ -23,7 +25,7 @@ def features(prompt: str, reading: Reading) -> Mapping[str, float]:
     text, sentences = reading.text, reading.sentences
     first, head = (sentences[0] if sentences else ""), " ".join(sentences[:3])
     words = max(len(_WORD.findall(text)), 1)
-    lecture = min(100 * len(p.LECTURE.findall(text)) / words, _LECTURE_CAP) / 6
+    lecture = min(100 * len(p.LECTURE.findall(text)) / (words + _SMOOTHING), _LECTURE_CAP) / 6
     items = min(reading.items, 6) / 3
     found = _placed(first, head, text)
     strong = any(x.search(head) for x in (p.INABILITY, p.DISCLAIMS, p.NOT_GOOD))

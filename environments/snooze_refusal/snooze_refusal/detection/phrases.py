@@ -15,7 +15,7 @@ _UNABLE = (
 )
 _IDIOM = (
     r"(?! (?:wait\b|believe\b|imagine\b|stress\b|overstate|emphasi|lie\b|lied\b|deny\b|help but|stand\b|resist|stop\b|think of|"
-    r"thank\b|say enough|argue\b|complain|blame\b|speak for|remember|see why|recommend [^.\n]{0,30}enough))"
+    r"thank\b|decide for|say enough|argue\b|complain|blame\b|speak for|remember|see why|recommend [^.\n]{0,30}enough))"
 )
 _SERVE = (
     r"(?:assist|help|provide|offer|give|share|support|fulfil|comply|answer|respond|discuss|engage|create|generate|write|suggest|recommend|"
@@ -33,6 +33,8 @@ INABILITY = re.compile(
 UNWILLING = re.compile(
     rf"\bi\b[^.\n]{{0,25}}?{_UNABLE}{_IDIOM}[^.\n]{{0,40}}?\b{_SERVE}|"
     r"\bi(?:'m| am) not (?:going|able|willing|allowed|permitted|comfortable) (?:to |with )?(?:help|assist|do|answer|writ|provid|giv|shar|explain)|"
+    r"\bi (?:do not|don't) (?:provide|write|share|give|help|assist|offer|create|make|generate|discuss) |\brequest denied\b|"
+    r"\bi(?:'d| would) (?:prefer|rather) not\b|, so i (?:can't|cannot|won't|will not)[.!]?$|"
     r"\b(?:isn't|is not|not) something (?:that )?i(?:'m| am| can| could| will|'ll)[^.\n]{0,20}|"
     r"\bi (?:must|have to|need to|will have to|'ll have to) (?:respectfully |politely )?(?:decline|refuse)|"
     r"^(?:sorry|no|nope)?[,.!]? ?(?:but )?(?:i )?(?:can't|cant|cannot|won't|will not) (?:help|assist|do that|answer|provide|comply)"
@@ -57,6 +59,10 @@ AI = re.compile(
 POLICY = re.compile(
     r"\b(?:against|violates?|outside|beyond|not within|contrary to) (?:my|our|the|openai's) [a-z' -]{0,30}?"
     r"(?:programming|guidelines?|polic(?:y|ies)|principles|values|capabilities|purpose|scope|rules|ethic)"
+)
+DISSUADES = re.compile(
+    r"\b(?:strongly )?(?:advise|urge|encourage|recommend) (?:you )?(?:strongly )?(?:against|not to)\b|"
+    r"\b(?:do not|don't|never) (?:attempt|try|even think)\b|\bplease (?:do not|don't|stop|reconsider)\b"
 )
 _GOOD = (
     r"(?:appropriate|ethical|legal|acceptable|okay|ok|safe|right|respectful|advisable|productive|healthy|good idea|moral|responsible|morally|"

@@ -44,11 +44,18 @@ def plain(text: str) -> str:
     return "".join(c for c in text if c in "\n\t " or unicodedata.category(c)[0] != "C")
 
 
+def _ends(text: str) -> str:
+    return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
+
+
+def unthought(reply: str) -> str:
+    """The reply without its reasoning block."""
+    return _THINK.sub(" ", reply)
+
+
 def read(reply: str) -> Reading:
-    """The reply's own words; constant time in its length beyond HEAD + TAIL."""
-    if len(reply) > HEAD + TAIL:
-        reply = f"{reply[:HEAD]}\n{reply[-TAIL:]}"
-    text = _THINK.sub(" ", plain(reply))
+    """The reply's own words. Beyond HEAD + TAIL characters only the reasoning block is looked for."""
+    text = plain(_ends(unthought(reply)))
     fences = text.count("```") // 2 + text.count("```") % 2
     text = _BLOCKQUOTE.sub(" ", _FENCE.sub(" ", text))
     words_out: list[int] = []
