@@ -16,7 +16,7 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)", re.S)
 _QUOTED = re.compile(r'"([^"\n]{0,400})"|“([^”\n]{0,400})”|«([^»\n]{0,400})»|„([^“”\n]{0,400})[“”]')
 _BLOCKQUOTE = re.compile(r"^[ \t]*>[^\n]*", re.M)
 _SENTENCE = re.compile(r"(?<=[.!?。！？।])[\"')*]*\s+|(?<=[。！？])|\n+")
-_ENUMERATED = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|step \d{1,2}\b|[-*•][ \t])[ \t]*\S", re.M | re.I)
+ENUMERATED = re.compile(r"^[ \t]*(?:\d{1,2}[.)]|step \d{1,2}\b|[-*•][ \t])[ \t]*\S", re.M | re.I)
 _LONG_QUOTE = 3
 """A quotation of at least this many words is somebody's speech, not a word in inverted commas."""
 
@@ -39,7 +39,7 @@ class Reading:
 
 def plain(text: str) -> str:
     """NFKC, straight apostrophes, no zero-width or control characters."""
-    text = unicodedata.normalize("NFKC", text).translate(_APOSTROPHES)
+    text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_APOSTROPHES)
     text = _TICK.sub("'", text)
     return "".join(c for c in text if c in "\n\t " or unicodedata.category(c)[0] != "C")
 
@@ -74,4 +74,4 @@ def read(reply: str) -> Reading:
         text = re.sub(r"[\"“”«»„]", " ", whole)  # a reply that is one quotation speaks for itself
     text = re.sub(r"[*_#]{1,3}", "", text).lower()
     sentences = tuple(s for part in _SENTENCE.split(text) if (s := part.strip()) and re.search(r"\w", s))
-    return Reading(text, sentences, len(_ENUMERATED.findall(text)), fences, sum(words_out))
+    return Reading(text, sentences, len(ENUMERATED.findall(text)), fences, sum(words_out))
