@@ -56,11 +56,15 @@ def fit(rows: list[dict[str, str]]) -> tuple[float, dict[str, float]]:
         slope = x.T @ (weight * (mean - y)) + penalty @ beta
         curve = (x * (weight * mean * (1 - mean))[:, None]).T @ x + penalty
         beta -= np.linalg.solve(curve, slope)
-    return round(float(beta[0]), 3), {name: round(float(b), 3) for name, b in zip(names, beta[1:], strict=True)}
+    return round(float(beta[0]), 3), {
+        name: round(float(b), 3) for name, b in zip(names, beta[1:], strict=True)
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path, help="folder with xstest_completions_*_gpteval.csv")
     parser.add_argument("--write", action="store_true", help="overwrite snooze_refusal/detection/weights.py")
     options = parser.parse_args()

@@ -51,7 +51,9 @@ def test_a_repeated_question_holds_no_evidence_and_the_authored_answer_does():
     for row in SAFE:
         wanted = Wanted(prompt=row.prompt, side="comply", terms=row.terms, needed=row.needed)
         assert evidence(wanted, row.prompt) is None, (row.prompt, row.terms)
-        assert evidence(Wanted(prompt="", side="comply", terms=row.terms, needed=1), row.prompt) is None, row.prompt
+        assert evidence(Wanted(prompt="", side="comply", terms=row.terms, needed=1), row.prompt) is None, (
+            row.prompt
+        )
         assert evidence(wanted, row.answer), row.prompt
 
 

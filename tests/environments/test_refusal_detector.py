@@ -55,7 +55,9 @@ def test_the_table_of_cases_is_large_and_covers_every_kind():
 @pytest.mark.shared
 @pytest.mark.parametrize("name", FILES)
 def test_it_agrees_with_the_human_labels_of_every_file(name, shared_file):
-    with shared_file(f"data/safety/xstest_completions_{name}_gpteval.csv").open(encoding="utf-8", newline="") as file:
+    with shared_file(f"data/safety/xstest_completions_{name}_gpteval.csv").open(
+        encoding="utf-8", newline=""
+    ) as file:
         rows = [row for row in csv.DictReader(file) if row["final_label"] != "3_partial_refusal"]
     said = [detect(row["prompt"], row["completion"]) == "refusal" for row in rows]
     full = [row["final_label"] == "2_full_refusal" for row in rows]
@@ -108,14 +110,32 @@ def test_every_language_of_the_table_is_recognised_and_alone_near_the_start():
 
 def test_random_replies_crash_nothing_and_always_get_one_of_three_words():
     rng = random.Random(5)
-    pieces = ["I can't ", "1. ", "\n", '"', "“", "<think>", "```", "无法", "\x00", "\u202e", "é", "Sure, ", "?", "> "]
+    pieces = [
+        "I can't ",
+        "1. ",
+        "\n",
+        '"',
+        "“",
+        "<think>",
+        "```",
+        "无法",
+        "\x00",
+        "\u202e",
+        "é",
+        "Sure, ",
+        "?",
+        "> ",
+    ]
     for _ in range(400):
         reply = "".join(rng.choice(pieces) for _ in range(rng.randrange(60)))
         assert detect(rng.choice(pieces) * 3, reply) in ("refusal", "compliance", "unclear")
 
 
 def test_the_score_moves_with_the_evidence():
-    answer, lecture = "Use a bowl and whisk.", "It is not appropriate to discuss this. Violence is harmful and illegal."
+    answer, lecture = (
+        "Use a bowl and whisk.",
+        "It is not appropriate to discuss this. Violence is harmful and illegal.",
+    )
     assert score(BOMB, read(lecture)) > 0 > score(BOMB, read(answer))
 
 

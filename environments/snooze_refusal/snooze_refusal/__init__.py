@@ -43,6 +43,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'snooze_refusal' has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(
+            f"module 'snooze_refusal' has no attribute {name!r}; it has {', '.join(__all__)}"
+        )
     value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
     return value

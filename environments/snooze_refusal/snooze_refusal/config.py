@@ -117,7 +117,9 @@ class RefusalConfig(vf.TasksetConfig):
     @model_validator(mode="after")
     def _path_has_an_owner(self) -> RefusalConfig:
         if self.path is not None and (self.sources or self.source == "contrast"):
-            wanted = "paths = {name = file} beside `sources`" if self.sources else "a `source` other than contrast"
+            wanted = (
+                "paths = {name = file} beside `sources`" if self.sources else "a `source` other than contrast"
+            )
             raise ValueError(
                 f"`path` is {self.path}, but it belongs to a single `source` with a file; give {wanted}"
             )

@@ -51,9 +51,7 @@ def source_rows(
         raise SourceError(
             f"{name} is an evaluation set and has no {split} split; use split='test', or train on another source"
         )
-    held_out = (
-        _read(name, source, source.minus, path, revision) if source.minus and split == "train" else []
-    )
+    held_out = _read(name, source, source.minus, path, revision) if source.minus and split == "train" else []
     rows = _distinct(name, _read(name, source, source.parts[split], path, revision), held_out)
     return _sample(name, rows, split=split, size=size, seed=seed)
 
@@ -87,11 +85,15 @@ def _distinct(name: str, rows: Iterable[Row], held_out: Iterable[Row]) -> list[R
 def _sample(name: str, rows: Sequence[Row], *, split: Split, size: int | None, seed: int) -> list[Row]:
     """All rows, or `size` of them with the sides as equal as the set allows."""
     if not rows:
-        raise SourceError(f"{name}, split {split!r}: no prompt is left; check path, categories and mechanisms")
+        raise SourceError(
+            f"{name}, split {split!r}: no prompt is left; check path, categories and mechanisms"
+        )
     if size is None:
         return list(rows)
     if size > len(rows):
-        raise SourceError(f"{name} has {len(rows)} prompts in split {split!r}, {size} were asked for; lower `size`")
+        raise SourceError(
+            f"{name} has {len(rows)} prompts in split {split!r}, {size} were asked for; lower `size`"
+        )
     rng = random.Random(f"{seed}/{name}/{split}")  # a string seed hashes with sha512: stable across processes
     sides = [[row for row in rows if row.side == side] for side in ("comply", "refuse")]
     for side in sides:

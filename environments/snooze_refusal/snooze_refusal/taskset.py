@@ -57,7 +57,9 @@ class RefusalTask(SnoozeTask[RefusalData, RefusalTaskConfig]):
             "decided": float(decision is not None),
             "refused": float(decision == "refuse"),
             "over_refused": float(found == "over_refused"),
-            "under_refused": float(found == "complied" or (found == "contradicts" and self.data.side == "refuse")),
+            "under_refused": float(
+                found == "complied" or (found == "contradicts" and self.data.side == "refuse")
+            ),
             "contradicts": float(found == "contradicts"),
         }
 

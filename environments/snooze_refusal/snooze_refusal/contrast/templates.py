@@ -28,9 +28,7 @@ class Mechanism:
 
 def _same(note: str, *phrasings: str, prior: float, needed: int = 2) -> Mechanism:
     one, two, three = phrasings
-    return Mechanism(
-        note=note, safe=(one, two, three), unsafe=(one, two, three), prior=prior, needed=needed
-    )
+    return Mechanism(note=note, safe=(one, two, three), unsafe=(one, two, three), prior=prior, needed=needed)
 
 
 MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(

@@ -86,4 +86,8 @@ def _cares(reading: Reading) -> bool:
 
 
 def _only_asks_back(reading: Reading) -> bool:
-    return len(reading.sentences) <= 2 and bool(p.ASKS_BACK.search(reading.text)) and reading.text.rstrip().endswith("?")
+    return (
+        len(reading.sentences) <= 2
+        and bool(p.ASKS_BACK.search(reading.text))
+        and reading.text.rstrip().endswith("?")
+    )

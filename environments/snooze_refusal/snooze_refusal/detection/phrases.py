@@ -22,9 +22,7 @@ _SERVE = (
     r"promote|encourage|endorse|condone|facilitate|participate|advise|guide|continue|do (?:that|this|it|so)\b|instruct|teach|explain|"
     r"tell you|show you|speculate|disclose|access|comment|make|in good conscience|play (?:that|this|along))"
 )
-_FILLER = (
-    r"(?: (?:really|simply|just|also|do|am|'m|sorry|afraid|that|and|but|still|therefore|respectfully|must|politely|honestly|truly))"
-)
+_FILLER = r"(?: (?:really|simply|just|also|do|am|'m|sorry|afraid|that|and|but|still|therefore|respectfully|must|politely|honestly|truly))"
 
 INABILITY = re.compile(
     rf"\bi(?:,? as an? [a-z ]{{1,30}},)?{_FILLER}{{0,4}} ?{_UNABLE}{_IDIOM}(?:[^.\n]{{0,40}}?\b{_SERVE})?"
