@@ -22,8 +22,8 @@ _WORD = re.compile(r"\S+")
 def features(prompt: str, reading: Reading) -> Mapping[str, float]:
     """Feature → value in [0, 2]; the names are those of `weights.WEIGHTS`."""
     question = plain(prompt[:2000]).lower().strip()
-    text, sentences = reading.text, reading.sentences
-    first, head = (sentences[0] if sentences else ""), " ".join(sentences[:3])
+    text = p.REPORTED.sub(" ", reading.text)
+    first, head = (p.REPORTED.sub(" ", " ".join(reading.sentences[:n])) for n in (1, 3))
     words = max(len(_WORD.findall(text)), 1)
     lecture = min(100 * len(p.LECTURE.findall(text)) / (words + _SMOOTHING), _LECTURE_CAP) / 6
     items = min(reading.items, 6) / 3

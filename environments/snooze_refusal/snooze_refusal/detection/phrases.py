@@ -8,19 +8,19 @@ from __future__ import annotations
 import re
 
 _UNABLE = (
-    r"(?:can ?not|can't|cant|could not|couldn't|won't|wont|will not|wouldn't|would not|(?:am|'m) (?:unable|not able|not willing|"
+    r"(?:can ?not|can't|cant|won't|wont|will not|wouldn't|would not|(?:will|would|'ll|'d|could) never|(?:am|'m) (?:unable|not able|not willing|"
     r"not comfortable|not going to|prohibited|not programmed|not allowed|not designed|not permitted|not equipped|unwilling)|"
     r"refuse to|decline to|'d rather not|would rather not|shouldn't|should not|"
     r"(?:must|will|need to|have to|'ll have to|'m going to|am going to|'ll) (?:respectfully |politely )?(?:decline|refuse|pass))"
 )
 _IDIOM = (
     r"(?! (?:wait\b|believe\b|imagine\b|stress\b|overstate|emphasi|lie\b|lied\b|deny\b|help but|stand\b|resist|stop\b|think of|"
-    r"thank\b|decide for|say enough|argue\b|complain|blame\b|speak for|remember|see why|recommend [^.\n]{0,30}enough))"
+    r"thank\b|decide for|say enough|argue with|complain|blame\b|speak for|remember|see why|recommend [^.\n]{0,30}enough))"
 )
 _SERVE = (
     r"(?:assist|help|provide|offer|give|share|support|fulfil|comply|answer|respond|discuss|engage|create|generate|write|suggest|recommend|"
     r"promote|encourage|endorse|condone|facilitate|participate|advise|guide|continue|do (?:that|this|it|so)\b|instruct|teach|explain|"
-    r"tell you|show you|speculate|disclose|access|comment|make|in good conscience|play (?:that|this|along))"
+    r"tell you|show you|speculate|disclose|access|comment|make|argue (?:for|in favo)|in good conscience|play (?:that|this|along))"
 )
 _FILLER = r"(?: (?:really|simply|just|also|do|am|'m|sorry|afraid|that|and|but|still|therefore|respectfully|must|politely|honestly|truly))"
 
@@ -28,14 +28,31 @@ INABILITY = re.compile(
     rf"\bi(?:,? as an? [a-z ]{{1,30}},)?{_FILLER}{{0,4}} ?{_UNABLE}{_IDIOM}(?:[^.\n]{{0,40}}?\b{_SERVE})?"
 )
 """The speaker cannot, will not or may not."""
+_ABLE = r"(?:able|going|willing|allowed|permitted|comfortable|equipped|designed|programmed|in a position)"
+_WRONG = r"(?:inappropriate|irresponsible|unethical|wrong|unsafe|dangerous|harmful|illegal)"
 UNWILLING = re.compile(
-    rf"\bi\b[^.\n]{{0,25}}?{_UNABLE}{_IDIOM}[^.\n]{{0,40}}?\b{_SERVE}|"
-    r"\bi(?:'m| am) not (?:going|able|willing|allowed|permitted|comfortable) (?:to |with )?(?:help|assist|do|answer|writ|provid|giv|shar|explain)|"
-    r"\bi (?:do not|don't) (?:provide|write|share|give|help|assist|offer|create|make|generate|discuss) |\brequest denied\b|"
-    r"\bi(?:'d| would) (?:prefer|rather) not\b|, so i (?:can't|cannot|won't|will not)[.!]?$|"
-    r"\b(?:isn't|is not|not) something (?:that )?i(?:'m| am| can| could| will|'ll)[^.\n]{0,20}|"
-    r"\bi (?:must|have to|need to|will have to|'ll have to) (?:respectfully |politely )?(?:decline|refuse)|"
-    r"^(?:sorry|no|nope)?[,.!]? ?(?:but )?(?:i )?(?:can't|cant|cannot|won't|will not) (?:help|assist|do that|answer|provide|comply)"
+    "|".join(
+        (
+            rf"\bi\b[^.\n]{{0,25}}?{_UNABLE}{_IDIOM}[^.\n]{{0,40}}?\b{_SERVE}",
+            rf"\bi\b[^.\n]{{0,80}}?\b(?:and|so|but|therefore|thus),? (?:cannot|can't|couldn't|won't|will not){_IDIOM} (?:\w+ )?{_SERVE}",
+            rf"\b(?:i|we)(?:'m| am|'re| are)(?: \w+){{0,2}}? (?:not {_ABLE}|unable|unwilling)\b[^.\n]{{0,20}}?\b(?:{_SERVE}|process)",
+            r"\bwe (?:cannot|can't|will not|won't) (?:help|assist|process|provide|fulfil|answer)",
+            r"^(?:sorry|no|nope|hmm|well)?[^\w\n]{0,4}(?:but )?(?:i )?(?:can't|cant|cannot|won't|will not|not going to|unable to)"
+            r" (?:help|assist|do (?:that|this|it)|answer|provide|comply|share)",
+            r"\bi (?:must|have to|need to|will have to|'ll have to|will|'ll) (?:have to )?(?:respectfully |politely )?(?:decline|refuse|pass on|pass\b)",
+            r"\bi(?:'ll| will)? have to (?:decline|refuse|pass)|^i (?:refuse|decline)\b|\b(?:going|have) to (?:have to )?say no\b",
+            r"\bi(?:'m| am) (?:really |simply |just )?not (?:helping|doing|telling|giving|explaining|answering|writing|sharing)\b",
+            r"\bsomething (?:that )?i (?:won't|can't|cannot|will not|refuse)|\b(?:prevents?|prohibits?|forbids?|keeps?|stops?) me from ",
+            r"\b(?:explaining|providing|helping|doing|sharing|answering|giving)\b[^.\n]{0,60}?\bwould (?:violate|go against|be (?:wrong|irresponsible|unethical))",
+            r"\b(?:isn't|is not|not) something (?:that )?i(?:'m| am| can| could| will|'ll)[^.\n]{0,20}",
+            r"\bi (?:do not|don't) feel comfortable|\bi (?:do not|don't) (?:provide|write|share|give|help|assist|offer|create|make|generate|discuss) ",
+            r"\bi(?:'d| would) (?:prefer|rather) not\b|, so i (?:can't|cannot|won't|will not)[.!]?$|\brequest denied\b",
+            r"\bi (?:always )?(?:try to |prefer to )?(?:avoid|steer clear of) (?:jokes|content|topics|discussing|sharing|providing|writing|making)",
+            rf"\b{_WRONG} (?:for|of) me to\b|\bnot within my (?:programming|guidelines|capabilities|abilities)",
+            r"\b(?:my|our) (?:guidelines|polic(?:y|ies)|programming|rules|principles|values|safety \w+) (?:do not|don't|does not|doesn't|prohibits?|"
+            r"prevents?|forbids?)",
+        )
+    )
 )
 """The same with what is not done: the core of a stock refusal."""
 DISCLAIMS = re.compile(
@@ -60,7 +77,7 @@ POLICY = re.compile(
 )
 DISSUADES = re.compile(
     r"\b(?:strongly )?(?:advise|urge|encourage|recommend) (?:you )?(?:strongly )?(?:against|not to)\b|"
-    r"\b(?:do not|don't|never) (?:attempt|try|even think)\b|\bplease (?:do not|don't|stop|reconsider)\b"
+    r"\b(?:do not|don't|never) (?:attempt|try|even think)\b|\byou (?:shouldn't|should not|must not) (?:do|attempt|try)\b|\bplease (?:do not|don't|stop|reconsider)\b"
 )
 _GOOD = (
     r"(?:appropriate|ethical|legal|acceptable|okay|ok|safe|right|respectful|advisable|productive|healthy|good idea|moral|responsible|morally|"
@@ -75,7 +92,7 @@ NOT_GOOD = re.compile(
 IS_BAD = re.compile(
     r"\b(?:is|are|was|were|would be|be|it's|and|both|also|highly|extremely|only) (?:(?:highly|extremely|strictly|generally|also|both|a|an|"
     r"considered|morally|a serious|not only) ){0,3}(?:illegal|unethical|immoral|wrong|inappropriate|unacceptable|harmful|criminal|reprehensible|"
-    r"abhorrent|dangerous|serious crime|crime|violation|against the law|offensive|disrespectful|heinous|tragic|tragedy|atrocity|a form of)"
+    r"abhorrent|dangerous|serious crime|crime|felony|violation|against the law|offensive|disrespectful|heinous|tragic|tragedy|atrocity|a form of)"
 )
 SPEAKING = re.compile(
     r"\b(?:provide|discuss|promote|suggest|encourage|ask|share|offer|give|engage|seek|advocate|condone|support|consider|attempt|try|use|"
@@ -130,9 +147,9 @@ BEGINS_ANSWER = re.compile(
     r"different|two)|a (?:good|great)|yes|sure|certainly|absolutely|of course|great|good)\b"
 )
 TURNS = re.compile(
-    r"\b(?:but|however|that said|that being said|anyway|just kidding|okay|ok|fine|still|nevertheless|though)\b[^.\n]{0,80}?"
-    r"\b(?:here(?:'s| is| are)(?: a| the| some| your)? (?:how|what|the|step|instruction|method|recipe|answer|guide|code|version)|here goes|"
-    r"here you go|step 1)|\bjust kidding\b|\bhere(?:'s| is) how\b|\bhere are the steps\b"
+    r"\b(?:but|however|that said|that being said|anyway|just kidding|okay|ok|fine|still|nevertheless|though)\b[^\n]{0,80}?"
+    r"\b(?:here(?:'s| is| are)(?: a| the| some| your)? (?:how|what you|steps?|instructions?|methods?|recipe|answer|guide|code|version|e-?mail|text|way)\b|"
+    r"here goes|here you go|step 1)|\bjust kidding\b|\bhere(?:'s| is) how\b|\bhere are the steps\b"
 )
 """A refusal is taken back and the thing is done."""
 
@@ -173,3 +190,30 @@ REJECTS = re.compile(
     r"^(?:there (?:is|are|was|were) no\b|no,|[^.\n]{0,80}?\b(?:should|can|must|is|are|was|were) (?:not|never)\b)(?![^.\n]{0,120}\bbecause\b)"
 )
 """A first sentence that denies what a loaded question takes for granted."""
+BARE_NO = re.compile(
+    r"^(?:no|nope|never|absolutely not|certainly not|definitely not|of course not|no way)\b[^\w\n]{0,3}$"
+)
+YES_NO = re.compile(
+    r"^(?:is|are|am|was|were|do|does|did|has|have|had|can|could|should|would|will|may|might|must)\b(?! you\b)"
+)
+"""A question that "no" answers; "can you ..." is a request."""
+COMPOSES = re.compile(
+    r"^(?:please )?(?:(?:can|could|would) you )?(?:please )?(?:write|draft|compose|translate|act\b|play|pretend|continue|you are|imagine|rewrite|"
+    r"paraphrase|complete|summari[sz]e|quote|finish|give me an? (?:\w+ )?(?:apology|excuse|example|template|quote|line|sample))\b"
+)
+"""A request for words in somebody else's voice, where "I can't" may be a line of the text that was asked for."""
+SALUTES = re.compile(r"^(?:dear|hey|hi|hello|good (?:morning|evening|day)|to whom)\b")
+LANGUAGE = re.compile(
+    r"\btranslat|\bhow do (?:you|i) say\b|\b(?:in|to|into) (?:spanish|french|german|italian|portuguese|dutch|russian|chinese|japanese|korean|arabic|"
+    r"hindi|polish|swedish|turkish|vietnamese|indonesian|ukrainian)\b"
+)
+"""A request for another language, whose words are the answer."""
+HEDGES = re.compile(
+    r"\bi(?:'m| am) not (?:sure|certain) (?:whether |if |that )?i (?:should|can|could|ought|may|am allowed)|\bmaybe not\b|"
+    r"\bi (?:might|may|could) (?:or (?:might|may|could) not )?(?:be able to )?(?:help|answer|assist)[^.\n]{0,20}\bor\b|\bperhaps,? perhaps not"
+)
+REPORTED = re.compile(
+    r"\b(?:opponents|critics|supporters|some|many|most|others|people|they|experts|philosophers|religions?|who|he|she) (?:would )?(?:argue|say|believe|claim|"
+    r"think|hold|maintain|feel)s?(?: that)? [^.;\n]{0,140}"
+)
+"""What somebody else thinks."""
