@@ -20,11 +20,12 @@ USAGE = """snooze: RL rollouts where the policy can learn
   snooze simulate [@ FILE.toml] [--key value ...] compare schedulers without a model; `--help` lists every key
   snooze serve MODEL [--key value ...]            start a vLLM server that takes weight updates; `--help` lists keys
   snooze check ENVIRONMENT [KEY=VALUE ...]        run the contract check of an environment
+  snooze pool FILE ... --evaluation FILE,...      duplicates and contamination, with the evidence; `--help` lists keys
 
 Recipes ship with the package: `@ demo.toml`, `@ smollm2_mawps.toml`, `@ qwen_gsm8k_gpu.toml` are found by name.
 """
 
-COMMANDS = ("train", "report", "simulate", "serve", "check")
+COMMANDS = ("train", "report", "simulate", "serve", "check", "pool")
 """Each is a module of this package with `main(arguments)`."""
 
 

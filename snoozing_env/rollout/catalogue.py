@@ -1,7 +1,7 @@
 """Tasks of a verifiers v1 task set ⇄ the scheduler's indices.
 
 Works with any installed task set: the curriculum fields (`dataset`, `domain`, `difficulty_prior`, `snooze_factor`,
-`cluster`) are read with defaults, so an environment that knows nothing of this project schedules as well.
+`cluster`, `side`) are read with defaults, so an environment that knows nothing of this project schedules as well.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from verifiers.v1.utils.loaders import taskset_class
 
 from snoozing_env.config import FrozenConfig, explain
 from snoozing_env.errors import CatalogueError, ConfigError, did_you_mean
+from snoozing_env.rollout.pool_lists import NO_LISTS, PoolCounts, apply_lists
 from snoozing_env.schedulers import check_tasks
 from snoozing_env.types import TaskInfo
 
@@ -38,6 +39,10 @@ class EnvironmentConfig(FrozenConfig):
     where it offers tools (a process per rollout), else the in-process chat harness of snooze-kit."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     """Smallest and largest total reward of the environment; mapped to [0, 1]."""
+    exclude: str | None = None
+    """exclude.jsonl of `snooze pool`: tasks on it are left out, matched by key, else by the hash of their text."""
+    clusters: str | None = None
+    """clusters.jsonl of `snooze pool`: tasks on it get its cluster, in place of the environment's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,8 @@ class Catalogue:
     tasks: tuple[vf.Task, ...]
     infos: tuple[TaskInfo, ...]
     domains: tuple[str, ...]
+    pooled: PoolCounts = NO_LISTS
+    """What the lists of `snooze pool` did to the task set."""
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -59,7 +66,9 @@ def load_catalogue(config: EnvironmentConfig, overrides: Mapping[str, Any] | Non
 
     Raises:
         ConfigError: the environment is not installed (with the nearest name) or refuses an option.
-        CatalogueError: no tasks, duplicate keys, a dataset that cannot be found, an endless task set without a limit.
+        CatalogueError: no tasks, duplicate keys, a dataset that cannot be found, an endless task set without a limit,
+            an exclusion or cluster list that fits none of the tasks or leaves none.
+        PoolError: such a list cannot be read.
     """
     env = _load_env(config, {**config.taskset, **(overrides or {})})
     taskset = env.taskset
@@ -71,12 +80,14 @@ def load_catalogue(config: EnvironmentConfig, overrides: Mapping[str, Any] | Non
         tasks = tuple(taskset)
     except (OSError, ValueError, RuntimeError) as error:
         raise CatalogueError(f"environment {config.id!r} cannot load its tasks: {error}") from error
-    infos = tuple(task_info(task) for task in tasks)
+    tasks, infos, pooled = apply_lists(
+        tasks, [task_info(task) for task in tasks], exclude=config.exclude, clusters=config.clusters
+    )
     check_tasks(infos)
     domains = tuple(
         str(getattr(task.data, "domain", "") or info.dataset) for task, info in zip(tasks, infos, strict=True)
     )
-    return Catalogue(config=config, env=env, tasks=tasks, infos=infos, domains=domains)
+    return Catalogue(config=config, env=env, tasks=tasks, infos=infos, domains=domains, pooled=pooled)
 
 
 def task_info(task: vf.Task) -> TaskInfo:
@@ -89,7 +100,9 @@ def task_info(task: vf.Task) -> TaskInfo:
         difficulty_prior=None if prior is None else float(prior),
         snooze_factor=None if factor is None else float(factor),
         cluster=getattr(data, "cluster", None),
+        duration_s=getattr(data, "duration_s", None),
         text=data.prompt_text,
+        side=getattr(data, "side", None),
     )
 
 

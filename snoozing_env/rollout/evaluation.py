@@ -10,7 +10,7 @@ from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
 from snoozing_env.errors import CatalogueError
-from snoozing_env.report.intervals import clustered
+from snoozing_env.intervals import clustered
 from snoozing_env.rollout.catalogue import Catalogue
 from snoozing_env.rollout.engines.base import SamplingParams
 from snoozing_env.rollout.runner import GroupRunner, run_all

@@ -19,7 +19,9 @@ ALL = slice(None)
 
 def build(tasks: int | list[TaskInfo], **config: Any) -> tuple[Curriculum, Any]:
     """A scheduler and its selector."""
-    infos = [TaskInfo(key=str(i)) for i in range(tasks)] if isinstance(tasks, int) else tasks
+    infos = (
+        [TaskInfo(key=str(i), text=f"number {i}") for i in range(tasks)] if isinstance(tasks, int) else tasks
+    )
     scheduler = build_scheduler(config, infos, 0)
     assert isinstance(scheduler.source, Selection)
     return scheduler, scheduler.source.selector
@@ -343,7 +345,7 @@ def test_selector_state_follows_its_task_when_the_pool_is_reordered(kind: str) -
 
 
 @pytest.mark.parametrize(
-    "kind", ["band", "lze", "progress", "thompson", "learnability", "prioritized", "staged"]
+    "kind", ["band", "dots", "lze", "progress", "thompson", "learnability", "prioritized", "staged"]
 )
 def test_a_task_costs_at_most_64_bytes_of_state(kind: str) -> None:
     config = {"kind": kind} | ({"inner": {"kind": "lze"}} if kind == "staged" else {})
@@ -353,10 +355,13 @@ def test_a_task_costs_at_most_64_bytes_of_state(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["band", "lze", "progress", "thompson", "learnability", "prioritized", "staged"]
+    "kind", ["band", "dots", "lze", "progress", "thompson", "learnability", "prioritized", "staged"]
 )
 def test_the_next_ten_thousand_draws_after_a_save_are_the_same(kind: str) -> None:
-    infos = [TaskInfo(key=str(i), dataset="ab"[i % 2], difficulty_prior=i % 10 / 10) for i in range(700)]
+    infos = [
+        TaskInfo(key=str(i), dataset="ab"[i % 2], difficulty_prior=i % 10 / 10, text=f"{i % 9} and {i}")
+        for i in range(700)
+    ]
     config = {"kind": kind, "mixture": {"weights": {"a": 2, "b": 1}}, "snooze": {"skip_passes": 1}}
     scheduler, _ = build(infos, **config)
 
@@ -376,14 +381,15 @@ def test_the_next_ten_thousand_draws_after_a_save_are_the_same(kind: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "kind", ["uniform", "band", "lze", "progress", "thompson", "learnability", "prioritized", "staged"]
+    "kind",
+    ["uniform", "band", "dots", "lze", "progress", "thompson", "learnability", "prioritized", "staged"],
 )
 @pytest.mark.parametrize("solved", [0, 4])
 @pytest.mark.parametrize("mode", ["deterministic", "permanent"])
 def test_a_pool_that_is_all_solved_or_all_impossible_never_stalls(kind: str, solved: int, mode: str) -> None:
     scheduler = build_scheduler(
         {"kind": kind, "snooze": {"mode": mode, "too_hard": True}},
-        [TaskInfo(key=str(i)) for i in range(30)],
+        [TaskInfo(key=str(i), text=f"number {i}") for i in range(30)],
         0,
     )
     for version in range(60):
