@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 CONSTRAINTS := requirements/constraints.txt
 STAMP := $(VENV)/.installed
-PROJECTS := -e '.[train,dev]' -e environments/snooze_kit -e environments/snooze_math
+ENVIRONMENTS := $(patsubst %/pyproject.toml,%,$(wildcard environments/*/pyproject.toml))
+PROJECTS := -e '.[train,dev]' $(addprefix -e ,$(ENVIRONMENTS) $(wildcard sandboxes))
 # One thread per process: two beside other work were ten times slower on two cores.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 import verifiers.v1 as vf
 from pydantic import ConfigDict
@@ -104,6 +105,12 @@ class RefusalTask(SnoozeTask[RefusalData, RefusalTaskConfig]):
 
 class RefusalTaskset(vf.Taskset[RefusalTask, RefusalConfig]):
     """Prompts of one or several sources."""
+
+    TWO_SIDED: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "over_refusal": ("comply", "over_refused"),
+        "under_refusal": ("refuse", "under_refused"),
+    }
+    """Rates that an evaluation reports together, each on its side: name → (side, metric)."""
 
     def load(self) -> Iterator[RefusalTask]:
         for source in self.config.sources or [self.config.source]:
