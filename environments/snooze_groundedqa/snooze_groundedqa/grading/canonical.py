@@ -24,7 +24,7 @@ from snooze_groundedqa.grading.words import (
     UNITS,
 )
 
-MAX_ANSWER = 1000
+MAX_ANSWER = 500
 """Characters an answer may have and still be compared by more than spelling."""
 
 _SIGNS = "|".join(re.escape(sign) for sign in sorted(CURRENCY_SIGNS, key=len, reverse=True))

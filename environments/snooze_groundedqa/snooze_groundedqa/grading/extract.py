@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-HEAD, TAIL = 20_000, 80_000
+HEAD, TAIL = 10_000, 30_000
 """Characters kept from both ends of a longer reply: the answer belongs at the end, a contradiction often sits at the start."""
 MAX_FIELDS = 20
 """More fields than this are no answer."""

@@ -5,7 +5,7 @@ reply ─→ fields ─→ none, empty or too many: wrong
                 ─→ the abstain token alone: abstained ─→ right where nothing can be answered
                 ─→ one answer ─→ any gold matches? ─→ right, else wrong, with its F1
 
-Everything is linear in a reply cut to 100,000 characters, so nothing needs a killable worker.
+Everything is linear in a reply cut to 40,000 characters, so nothing needs a killable worker.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ ABSTAIN = "UNANSWERABLE"
 """The one word that abstains, in any case, alone in the answer field."""
 BARE_ABSTAIN = "?"
 """The same in the bare style."""
+MAX_TEXT = 8000
+"""Characters of an answer that is not compared with a gold."""
 
 Kind = Literal["answered", "abstained", "nothing"]
 
@@ -56,7 +58,7 @@ def grade(gold: str | None, response: str, *, abstain: str = ABSTAIN) -> Verdict
 def judge(golds: Sequence[str], response: str, *, abstain: str = ABSTAIN, anything: bool = False) -> Judgement:
     """`grade` with every gold of a question, () where it has none; `anything`: any answer is as good as another."""
     reply = read_reply(response)
-    if (why := _uncommitted(reply, abstain)) is not None:
+    if (why := _uncommitted(reply, abstain, MAX_TEXT if anything else MAX_ANSWER)) is not None:
         return _judgement("nothing", False, why, reply)
     answer = reply.answers[-1]
     if _is_token(answer, abstain):
@@ -79,7 +81,7 @@ def _judgement(kind: Kind, right: bool, reason: str, reply: Reply, *, score: flo
     )
 
 
-def _uncommitted(reply: Reply, abstain: str) -> str | None:
+def _uncommitted(reply: Reply, abstain: str, longest: int) -> str | None:
     """Why the reply commits to nothing, None where it commits to an answer or to the token."""
     answers = reply.answers
     if not answers:
@@ -88,7 +90,7 @@ def _uncommitted(reply: Reply, abstain: str) -> str | None:
         return f"{len(answers)} answer fields"
     if not any(answers):
         return "the answer field is empty"
-    if any(len(answer) > MAX_ANSWER for answer in answers):
+    if any(len(answer) > longest for answer in answers):
         return f"an answer of {max(map(len, answers))} characters"
     tokens = [_is_token(answer, abstain) for answer in answers]
     if not all(tokens):
