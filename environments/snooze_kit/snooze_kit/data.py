@@ -26,6 +26,9 @@ class SnoozeTaskData(vf.TaskData):
     """Passes to skip after a too-easy group; 0 = never snooze, inf = for good, None = the dataset's or the run's."""
     cluster: str | None = None
     """Tasks that teach the same thing share a cluster, None = unknown."""
+    side: str | None = None
+    """The one-sided behaviour a task rewards where another task rewards its opposite: refuse and comply, abstain and
+    answer. A run that names both sides watches that neither is unlearned."""
 
     @field_validator("difficulty_prior")
     @classmethod
