@@ -43,14 +43,11 @@ class GroundedQATask(SnoozeTask[GroundedQAData, ScoresConfig]):
         gave evidence, and the passage holds it.
         """
         judgement = self.judgement(trace.last_reply)
-        found = bool(judgement.evidence) and all(
-            quoted(quote, self.data.passage) for quote in judgement.evidence
-        )
         trace.info["grading"] = {
             "right": judgement.right,
             "kind": judgement.kind,
             "reason": judgement.reason,
-            "false_quote": bool(judgement.evidence) and not found,
+            "points": self.points(judgement),
         }
         answerable = self.data.side == "answer"
         return {
@@ -62,18 +59,13 @@ class GroundedQATask(SnoozeTask[GroundedQAData, ScoresConfig]):
             "f1": judgement.f1,
             "field": float(judgement.has_field),
             "quoted": float(bool(judgement.evidence)),
-            "quote_found": float(found),
+            "quote_found": float(self.quotes_found(judgement)),
         }
 
     @vf.reward
     async def grounded(self, trace: vf.Trace) -> float:
         """1 for the gold or a right abstention."""
-        graded, scores = trace.info["grading"], self.config
-        if graded["right"]:
-            return scores.false_quote if graded["false_quote"] else 1.0
-        if graded["kind"] == "abstained":
-            return scores.over_abstain
-        return scores.wrong if graded["kind"] == "answered" else scores.nothing
+        return trace.info["grading"]["points"]
 
     async def validate(self, runtime: vf.Runtime) -> bool | None:
         """The gold earns full marks."""
@@ -83,6 +75,20 @@ class GroundedQATask(SnoozeTask[GroundedQAData, ScoresConfig]):
         """The grader's word on one reply."""
         anything = self.data.side == "answer" and not self.data.answers
         return judge(self.data.answers, reply, abstain=self.token, anything=anything)
+
+    def points(self, judgement: Judgement) -> float:
+        """What a judged reply earns."""
+        scores = self.config
+        if judgement.right:
+            return scores.false_quote if judgement.evidence and not self.quotes_found(judgement) else 1.0
+        if judgement.kind == "abstained":
+            return scores.over_abstain
+        return scores.wrong if judgement.kind == "answered" else scores.nothing
+
+    def quotes_found(self, judgement: Judgement) -> bool:
+        """Whether the reply quotes, and the passage holds every quote."""
+        passage = self.data.passage
+        return bool(judgement.evidence) and all(quoted(quote, passage) for quote in judgement.evidence)
 
     @property
     def token(self) -> str:
