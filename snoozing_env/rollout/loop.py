@@ -157,17 +157,19 @@ class SyncLoop:
         if groups:
             return False
         if self.ladder.close_step(trained=0) == "stop":
-            raise SaturationError(self._report(tally, verdicts))
+            raise SaturationError(saturation_report(tally.generated, verdicts, self.scheduler))
         tally.budget_start = tally.generated
         return True
 
-    def _report(self, tally: _Tally, verdicts: Counter[Admission]) -> str:
-        found = ", ".join(f"{n} {_MEANING[verdict]}" for verdict, n in verdicts.most_common())
-        asleep = self.scheduler.metrics().get("asleep_share", 0.0)
-        return (
-            f"no informative group among the last {tally.generated} generated: {found}. {asleep:.0%} of the tasks are asleep. "
-            "Add tasks the policy solves sometimes (harder ones if most are all correct), or check the grader if most are invalid."
-        )
+
+def saturation_report(generated: int, verdicts: Counter[Admission], scheduler: Scheduler) -> str:
+    """Why a search found nothing, and what to do."""
+    found = ", ".join(f"{n} {_MEANING[verdict]}" for verdict, n in verdicts.most_common())
+    asleep = scheduler.metrics().get("asleep_share", 0.0)
+    return (
+        f"no informative group among the last {generated} generated: {found}. {asleep:.0%} of the tasks are asleep. "
+        "Add tasks the policy solves sometimes (harder ones if most are all correct), or check the grader if most are invalid."
+    )
 
 
 _MEANING: dict[Admission, str] = {

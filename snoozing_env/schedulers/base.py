@@ -56,6 +56,10 @@ class Scheduler(Protocol):
         """Free a drawn task whose group was lost; it is offered again first."""
         ...
 
+    def offer(self, index: int) -> None:
+        """Offer an idle task again first, asleep or not: its group was observed but could not be used."""
+        ...
+
     def wake(self, n: int) -> int:
         """Wake up to n tasks, the longest asleep first; returns how many."""
         ...

@@ -163,6 +163,11 @@ class Curriculum:
             self._busy_N[index] = False
             self.queue.put_first(index)
 
+    def offer(self, index: int) -> None:
+        """Offer an idle task again first: its group was observed, but came too late to be trained."""
+        if not self._busy_N[index]:
+            self.queue.put_first(index)
+
     # -- learning ---------------------------------------------------------------------------------------
 
     def observe(self, outcome: GroupOutcome) -> None:

@@ -1,0 +1,292 @@
+"""The asynchronous rollout loop: generation goes on while the trainer trains, never further ahead than the bound.
+
+    fill ── planner.room() ─▶ scheduler.draw ─▶ longest first ─▶ fly ×n ─┬─ finished ─▶ observe ─▶ gate ─▶ planner
+      ▲                                                                 └─ lost ─▶ release, pause, fill again
+      └── after every finish, every take, every published version
+    next_batch ── waits until the planner is ready (or the ladder settles for less) ─▶ B groups, oldest weights first
+
+Everything here runs in one event loop and nothing polls: each event calls `fill`. What goes wrong inside a rollout is
+an invalid trajectory of the group runner; an engine that does not answer costs its groups, which start again, until
+`patience_s` have passed without one that finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from snoozing_env.errors import EngineError, SaturationError
+from snoozing_env.gates import Admission, GateConfig, Ladder, Rung, judge
+from snoozing_env.pacing import Durations, Fate, Flight, Planner
+from snoozing_env.rollout.loop import StepBatch, saturation_report
+from snoozing_env.schedulers import Scheduler
+from snoozing_env.types import Group, GroupOutcome, Ints
+
+
+class Runner(Protocol):
+    """Rolls out one task; the group runner in a run."""
+
+    async def run(self, index: int, *, group_id: int) -> Group:
+        """A finished group; raises `EngineError` when the engine cannot serve."""
+        ...
+
+
+OnFinished = Callable[[Group, Fate], None]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was generated since the last step was taken."""
+
+    generated: int = 0
+    tokens: int = 0
+    rewards: float = 0.0
+    valid: int = 0
+    invalid: int = 0
+    lost: int = 0
+    verdicts: Counter[Admission] = field(default_factory=Counter[Admission])
+    rungs: list[Rung] = field(default_factory=list[Rung])
+    budget_start: int = 0
+    started_s: float = 0.0
+
+    def add(self, group: Group, verdict: Admission) -> None:
+        rewards = group.outcome.valid_rewards
+        self.generated += 1
+        self.tokens += group.tokens
+        self.rewards += float(rewards.sum())
+        self.valid += rewards.size
+        self.invalid += group.outcome.rewards_G.size - rewards.size
+        self.verdicts[verdict] += 1
+
+
+class AsyncLoop:
+    """Keeps the engine busy within the bound; `planner` says how far that is."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        scheduler: Scheduler,
+        planner: Planner,
+        durations: Durations,
+        *,
+        gate: GateConfig,
+        ladder: Ladder,
+        keys: tuple[str, ...],
+        on_finished: OnFinished = lambda group, fate: None,
+    ) -> None:
+        """`keys` [N]: the tasks' durable keys. `on_finished` sees every finished group after the scheduler has."""
+        self.runner, self.scheduler, self.planner, self.durations = runner, scheduler, planner, durations
+        self.gate, self.ladder, self.keys = gate, ladder, keys
+        self.on_finished = on_finished
+        self.next_group_id = 0
+        self._flights: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+        self._tally = Tally()
+        self._error: BaseException | None = None
+        self._failing_since: float | None = None
+        self._failures = 0
+        self._held_until = 0.0
+        self._closed = False
+
+    # -- the trainer's side -----------------------------------------------------------------------------
+
+    async def next_batch(self) -> StepBatch:
+        """The informative groups of the next step: B of them, or fewer after the last rung of the ladder.
+
+        Raises:
+            SaturationError: nothing informative was left in `dead_steps` full searches.
+            EngineError: no group finished within `patience_s`.
+        """
+        self.fill()
+        while not self._settled():
+            self._check_alive()
+            self._changed.clear()
+            await self._changed.wait()
+        step, expired = self.planner.step, self.planner.counts.expired
+        groups = self.planner.take()
+        self.ladder.close_step(trained=len(groups))
+        batch = self._batch(step, groups, expired=self.planner.counts.expired - expired)
+        self._tally = Tally(started_s=self._now())
+        self.fill()
+        return batch
+
+    def publish(self, version: int) -> None:
+        """The engine serves these weights now."""
+        self.planner.publish(version)
+        self.fill()
+
+    async def close(self) -> None:
+        """Cancel what is in flight; its tasks are idle again."""
+        self._closed = True
+        for flight in self._flights:
+            flight.cancel()
+        await asyncio.gather(*self._flights, return_exceptions=True)
+
+    # -- starting ---------------------------------------------------------------------------------------
+
+    def fill(self) -> None:
+        """Start as many groups as the bound, the ladder and the engine's health allow."""
+        if self._closed or self._error or self._now() < self._held_until:
+            return
+        batch, tally = self.planner.batch, self._tally
+        rung = self._rung()
+        if rung == "partial":
+            return
+        if rung == "wake":
+            self.scheduler.wake(max(batch - len(self.planner.accepted), 1))
+        budget = int(self.ladder.config.partial_after * batch) + tally.budget_start - tally.generated
+        room = min(self.planner.room(), max(budget - len(self.planner.running), 1))
+        if self.planner.room() <= 0:
+            return
+        for task in self._longest_first(self.scheduler.draw(room)):
+            self._start(int(task))
+
+    def _longest_first(self, task_B: Ints) -> Ints:
+        """What takes longest starts first, so that it is not what the step waits for (A3)."""
+        return task_B[np.argsort(-self.durations.predict(task_B), kind="stable")]
+
+    def _start(self, task: int, attempt: int = 0) -> None:
+        id, self.next_group_id = self.next_group_id, self.next_group_id + 1
+        flight = Flight(
+            id=id,
+            task=task,
+            key=self.keys[task],
+            version=self.planner.version,
+            started_s=self._now(),
+            predicted_s=float(self.durations.predict(np.array([task]))[0]),
+            attempt=attempt,
+        )
+        self.planner.start(flight)
+        running = asyncio.get_running_loop().create_task(self._fly(flight), name=f"group {id}")
+        self._flights.add(running)
+        running.add_done_callback(self._landed)
+
+    # -- finishing --------------------------------------------------------------------------------------
+
+    async def _fly(self, flight: Flight) -> None:
+        try:
+            async with asyncio.timeout(self.planner.config.group_s):
+                group = await self.runner.run(flight.task, group_id=flight.id)
+        except TimeoutError:
+            self._lose(flight)
+            # The task may be the reason: it counts as a try, and after a few it waits for its next pass.
+            self.scheduler.observe(_without_verdict(flight))
+        except EngineError as error:
+            self._lose(flight)
+            self.scheduler.release(flight.task)
+            self._hold(error)
+        except asyncio.CancelledError:
+            self._lose(flight)
+            self.scheduler.release(flight.task)
+            raise
+        else:
+            self._failing_since, self._failures = None, 0
+            self._finish(flight, group)
+
+    def _finish(self, flight: Flight, group: Group) -> None:
+        self.scheduler.observe(group.outcome)
+        self.durations.observe(flight.task, group.outcome.duration_s or self._now() - flight.started_s)
+        verdict = judge(self.gate, group.outcome, wide=self._rung() in ("widen", "wake"))
+        fate = self.planner.finish(flight.id, group, admitted=verdict == "admitted")
+        self._tally.add(group, verdict)
+        if fate == "over_age" and self.planner.config.over_age == "requeue":
+            self.scheduler.offer(flight.task)
+        self.on_finished(group, fate)
+
+    def _lose(self, flight: Flight) -> None:
+        self.planner.lose(flight.id)
+        self._tally.lost += 1
+
+    def _hold(self, error: EngineError) -> None:
+        """Start nothing for a while after the engine failed, longer each time; give it up after `patience_s`."""
+        now, patience = self._now(), self.planner.config.patience_s
+        if self._failing_since is None:
+            self._failing_since = now
+        failing = now - self._failing_since
+        if failing >= patience:
+            self._error = EngineError(
+                f"no group finished in {failing:.0f} s of failing dispatches; last: {error}"
+            )
+            return
+        if now >= self._held_until:  # failures of one outage arrive together and count once
+            self._failures += 1
+            self._held_until = now + min(0.25 * 2**self._failures, 15.0, max(patience - failing, 0.01))
+            asyncio.get_running_loop().call_at(self._held_until, self._resume)
+
+    def _resume(self) -> None:
+        self.fill()
+        self._changed.set()
+
+    def _landed(self, task: asyncio.Task[None]) -> None:
+        self._flights.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._error = self._error or error
+        if not self._closed:
+            self._resume()
+
+    # -- deciding ---------------------------------------------------------------------------------------
+
+    def _settled(self) -> bool:
+        """Whether to take the step now."""
+        if self._error is not None:
+            raise self._error
+        if self.planner.ready():
+            return True
+        if self._rung() != "partial" or self.planner.running:
+            return False
+        if self.planner.accepted:
+            return True
+        if self.ladder.close_step(trained=0) == "stop":
+            raise SaturationError(
+                saturation_report(self._tally.generated, self._tally.verdicts, self.scheduler)
+            )
+        self._tally.budget_start = self._tally.generated
+        self.fill()
+        return False
+
+    def _check_alive(self) -> None:
+        """Something must be on its way, or this would wait for ever."""
+        planner = self.planner
+        if not planner.running and not planner.room() and self._now() >= self._held_until:
+            raise RuntimeError(
+                f"step {planner.step} waits and nothing may start: weights {planner.version} are served and the bound is "
+                f"{planner.config.max_staleness}; publish newer weights before the next batch"
+            )
+
+    def _rung(self) -> Rung:
+        tally = self._tally
+        rung = self.ladder.rung(generated=tally.generated - tally.budget_start, batch=self.planner.batch)
+        if rung != "refill" and tally.rungs[-1:] != [rung]:
+            tally.rungs.append(rung)
+        return rung
+
+    def _batch(self, step: int, groups: list[Group], *, expired: int) -> StepBatch:
+        tally = self._tally
+        return StepBatch(
+            groups=tuple(groups),
+            version=step,
+            generated_groups=tally.generated,
+            generated_tokens=tally.tokens,
+            admissions=dict(tally.verdicts),
+            reward_mean=tally.rewards / tally.valid if tally.valid else None,
+            invalid_rollouts=tally.invalid,
+            carried_groups=len(self.planner.accepted),
+            expired_groups=expired,
+            rungs=tuple(tally.rungs),
+            seconds=self._now() - tally.started_s,
+        )
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _without_verdict(flight: Flight) -> GroupOutcome:
+    """A group that ran into its deadline: two rollouts, neither valid."""
+    return GroupOutcome(
+        task=flight.task, rewards_G=np.zeros(2), valid_G=np.zeros(2, np.bool_), version=flight.version
+    )

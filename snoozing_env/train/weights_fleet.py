@@ -1,0 +1,116 @@
+"""New weights for several servers: one after another or all at once, and a dead one costs only itself.
+
+    one-by-one   drain server i ─▶ push ─▶ serve ─▶ next         the others go on generating
+    all-at-once  push to all in threads                          shortest time with mixed versions
+    in-flight    push without draining                           requests go on with the new weights
+
+A server that the push does not reach is out of service until it answers again; `refresh` then sends it what the others
+have. Only when no server was reached is that an error.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+import torch
+
+from snoozing_env.errors import WeightTransferError
+from snoozing_env.rollout.engines.fleet import FleetEngine
+from snoozing_env.train.weights import Named, WeightTransfer
+
+log = logging.getLogger(__name__)
+
+Order = Literal["one-by-one", "all-at-once"]
+InLoop = Callable[[Coroutine[Any, Any, Any]], Any]
+"""Runs a coroutine in the loop that uses the fleet, and waits for it."""
+
+
+class FleetTransfer:
+    """`WeightTransfer` to every server of a fleet; `transfers[i]` reaches `fleet.members[i]`."""
+
+    def __init__(
+        self,
+        transfers: Sequence[WeightTransfer],
+        fleet: FleetEngine,
+        in_loop: InLoop,
+        *,
+        order: Order = "one-by-one",
+        drain: bool = True,
+    ) -> None:
+        if len(transfers) != len(fleet.members):
+            raise ValueError(
+                f"{len(transfers)} transfers for {len(fleet.members)} engines; one each is needed"
+            )
+        self._transfers, self._fleet, self._in_loop = tuple(transfers), fleet, in_loop
+        self._order, self._drain = order, drain
+        self._version = 0
+
+    def connect(self) -> None:
+        """Take over every server that answers.
+
+        Raises:
+            WeightTransferError: none does.
+        """
+        self._to_each(range(len(self._transfers)), lambda i: self._transfers[i].connect(), "connect")
+
+    def push(self, named_tensors: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
+        """Replace the weights of every server that is up.
+
+        Raises:
+            WeightTransferError: not one took them.
+        """
+        self._version = version
+        up = [i for i, m in enumerate(self._fleet.members) if m.condition != "down"]
+        self._push_to(up, list(named_tensors))
+
+    def refresh(self, named_tensors: Iterable[tuple[str, torch.Tensor]]) -> list[int]:
+        """Send the present weights to servers that came back; returns which ones took them."""
+        stale = self._fleet.stale()
+        if stale:
+            self._push_to(stale, list(named_tensors))
+        return [i for i in stale if self._fleet.members[i].condition == "serving"]
+
+    def close(self) -> None:
+        for transfer in self._transfers:
+            transfer.close()
+
+    def _push_to(self, members: Sequence[int], tensors: Named) -> None:
+        if not members:
+            raise WeightTransferError("no server is up to take the weights")
+
+        def one(index: int) -> None:
+            if self._drain:
+                self._in_loop(self._fleet.drain(index))
+            self._transfers[index].push(tensors, self._version)
+            self._in_loop(_call(lambda: self._fleet.served(index, self._version)))
+
+        self._to_each(members, one, "push")
+
+    def _to_each(self, members: Sequence[int], step: Callable[[int], None], name: str) -> None:
+        """Run a step for each member; those that fail are out of service, and all failing is an error."""
+        failed: dict[int, str] = {}
+
+        def guarded(index: int) -> None:
+            try:
+                step(index)
+            except WeightTransferError as error:
+                failed[index] = str(error)
+                reason = f"{name} failed: {error}"
+                self._in_loop(_call(lambda: self._fleet.fail(index, reason)))
+
+        if self._order == "all-at-once" and len(members) > 1:
+            with ThreadPoolExecutor(len(members), thread_name_prefix="weights") as pool:
+                list(pool.map(guarded, members))
+        else:
+            for index in members:
+                guarded(index)
+        if len(failed) == len(members):
+            why = "; ".join(f"{self._fleet.members[i].name}: {text}" for i, text in failed.items())
+            raise WeightTransferError(f"no server took the weights ({why})")
+
+
+async def _call(action: Callable[[], None]) -> None:
+    action()

@@ -1,0 +1,86 @@
+"""What is in the journal survives a kill at any byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from snoozing_env.buffers.journal import Journal, read_journal
+from snoozing_env.errors import StateError
+from snoozing_env.types import Group, GroupOutcome, Trajectory
+
+INDEX = {f"task-{i}": i for i in range(10)}
+
+
+def group(id: int) -> Group:
+    trajectories = tuple(
+        Trajectory(
+            prompt_ids=(1, 2),
+            completion_ids=(3, id),
+            logprobs=(-0.1 * id, -1 / 3),
+            mask=(1, 1),
+            reward=r,
+            version=id,
+        )
+        for r in (0.0, 1.0)
+    )
+    outcome = GroupOutcome(task=id, rewards_G=np.array([0.0, 1.0]), version=id, duration_s=0.1 * id, tokens=4)
+    return Group(id=id, key=f"task-{id}", outcome=outcome, trajectories=trajectories, prompt="p", gold="g")
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    journal = Journal(tmp_path / "deep" / "journal")
+    for id in range(3):
+        journal.append(group(id), "filtered" if id == 1 else "accepted")
+    journal.close()
+    return journal.path
+
+
+def test_groups_come_back_whole_in_the_order_in_which_they_finished(written: Path):
+    entries = list(read_journal(written, INDEX))
+    assert [e.id for e in entries] == [0, 1, 2]
+    assert [e.fate for e in entries] == ["accepted", "filtered", "accepted"]
+    whole = entries[2].group
+    assert whole is not None
+    assert whole.trajectories == group(2).trajectories
+    assert entries[1].group is None
+    assert entries[1].outcome.rewards_G.tolist() == [0.0, 1.0]
+    assert entries[1].outcome.duration_s == 0.1
+
+
+def test_a_journal_cut_at_any_byte_gives_the_frames_before_the_cut(written: Path):
+    payload = written.read_bytes()
+    counts = []
+    for cut in range(0, len(payload) + 1, 97):
+        written.write_bytes(payload[:cut])
+        counts.append(len(list(read_journal(written, INDEX))))
+    assert counts == sorted(counts)
+    assert set(counts) >= {0, 1, 2}
+
+
+def test_a_damaged_frame_is_not_believed(written: Path):
+    payload = bytearray(written.read_bytes())
+    payload[60] ^= 0xFF
+    written.write_bytes(bytes(payload))
+    assert list(read_journal(written, INDEX)) == []
+
+
+def test_tasks_that_are_gone_are_left_out(written: Path):
+    assert [e.id for e in read_journal(written, {"task-2": 0})] == [2]
+    assert next(iter(read_journal(written, {"task-2": 0}))).outcome.task == 0
+
+
+def test_no_journal_is_an_empty_one(tmp_path: Path):
+    assert list(read_journal(tmp_path / "absent", INDEX)) == []
+
+
+def test_a_full_disk_is_named():
+    journal = Journal(Path("/dev/full"))
+    with pytest.raises(
+        StateError, match="cannot write the journal /dev/full: No space left on device; free some space"
+    ):
+        journal.append(group(0), "accepted")
+    journal.close()
