@@ -16,6 +16,10 @@ from snooze_groundedqa.rows import facts_rows, source_rows
 from snooze_groundedqa.sources import Row
 
 
+ANY_ANSWER = "Here is what is known about it."
+"""An answer where any will do."""
+
+
 class GroundedQAData(SnoozeTaskData):
     """A question, its passage and its golds."""
 
@@ -25,6 +29,8 @@ class GroundedQAData(SnoozeTaskData):
     question: str = ""
     answers: tuple[str, ...] = ()
     """Every gold; () on the abstain side, and where any answer will do."""
+    answer: str = ""
+    """What a right reply says: the first gold, or what abstains."""
     level: int | None = None
     """Difficulty level of the generator, None = the source has none."""
     style: str = "instruct"
@@ -93,13 +99,10 @@ class GroundedQATask(SnoozeTask[GroundedQAData, ScoresConfig]):
     @property
     def token(self) -> str:
         """What abstains in this task's style."""
-        return BARE_ABSTAIN if self.data.style == "bare" else ABSTAIN
+        return _token(self.data.style)
 
     def gold_reply(self) -> str:
-        if self.data.side == "abstain":
-            answer = self.token
-        else:
-            answer = self.data.answers[0] if self.data.answers else "Here is what is known about it."
+        answer = self.data.answer
         return f"<answer>{answer}</answer>" if self.data.style == "instruct" else answer
 
 
@@ -141,6 +144,7 @@ class GroundedQATaskset(vf.Taskset[GroundedQATask, GroundedQAConfig]):
             passage=row.passage,
             question=row.question,
             answers=row.answers,
+            answer=(*row.answers, ANY_ANSWER)[0] if row.answerable else _token(config.style),
             dataset=source,
             domain=row.domain,
             level=row.level,
@@ -150,3 +154,7 @@ class GroundedQATaskset(vf.Taskset[GroundedQATask, GroundedQAConfig]):
             snooze_factor=config.factor(side, row.domain),
             cluster=row.cluster,
         )
+
+
+def _token(style: str) -> str:
+    return BARE_ABSTAIN if style == "bare" else ABSTAIN
