@@ -152,7 +152,9 @@ def sided(style: Style, name: str, dash: int) -> Series:
     """Held-out accuracy of one side of a run by step."""
     points = [(float(e.step), by[name]) for e in style.run.evals if name in (by := e.by_side or {})]
     label = f"{style.run.label}, {name}"
-    return Series(label=label, x=[x for x, _ in points], y=[y for _, y in points], colour=style.colour, dash=dash)
+    return Series(
+        label=label, x=[x for x, _ in points], y=[y for _, y in points], colour=style.colour, dash=dash
+    )
 
 
 def groups_section(drawn: Sequence[Style]) -> str:

@@ -23,7 +23,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from snooze_groundedqa import ABSTAIN, GroundedQAConfig, GroundedQAData, GroundedQATask, GroundedQATaskset, grade, match
+from snooze_groundedqa import (
+    ABSTAIN,
+    GroundedQAConfig,
+    GroundedQAData,
+    GroundedQATask,
+    GroundedQATaskset,
+    grade,
+    match,
+)
 from snooze_groundedqa.generator import LEVELS, Item, items
 
 from tests.bench.groundedqa_leaks import leaks
@@ -38,7 +46,9 @@ POLICIES: dict[str, Callable[[GroundedQAData], str]] = {
     "always_first_entity": lambda data: f"<answer>{_first_entity(data.passage)}</answer>",
     "copy_the_passage": lambda data: f"<answer>{data.passage}</answer>",
     "empty": lambda data: "",
-    "answer_and_abstain": lambda data: f"<answer>{(*data.answers, 'Rome')[0]}</answer> <answer>{ABSTAIN}</answer>",
+    "answer_and_abstain": lambda data: (
+        f"<answer>{(*data.answers, 'Rome')[0]}</answer> <answer>{ABSTAIN}</answer>"
+    ),
 }
 
 
@@ -58,7 +68,9 @@ def normaliser_and_policies(quick: bool) -> dict[str, Any]:
     found["facts_policies"] = _policies(facts)
     if SQUAD.is_file():
         found |= _squad_golds()
-        balanced = [task for split in ("train", "eval") for task in _tasks(source="squad", path=SQUAD, split=split)]
+        balanced = [
+            task for split in ("train", "eval") for task in _tasks(source="squad", path=SQUAD, split=split)
+        ]
         found["squad_policies"] = _policies(balanced[::10] if quick else balanced)
     return found | leaks(6000 if quick else 24_000)
 
@@ -73,7 +85,10 @@ def _squad_golds() -> dict[str, Any]:
     questions = [q for article in document["data"] for p in article["paragraphs"] for q in p["qas"]]
     answerable = [q for q in questions if not q["is_impossible"]]
     rest = [q for q in questions if q["is_impossible"]]
-    golds = [all(grade(a["text"], f"<answer>{a['text']}</answer>").correct for a in q["answers"]) for q in answerable]
+    golds = [
+        all(grade(a["text"], f"<answer>{a['text']}</answer>").correct for a in q["answers"])
+        for q in answerable
+    ]
     abstentions = [grade(None, f"<answer>{ABSTAIN}</answer>").correct for _ in rest]
     return {
         "squad_golds_right": sum(golds) / len(golds),
@@ -116,7 +131,9 @@ def _validated(style: str) -> str:
         if not summaries:
             return f"failed: {(done.stderr or done.stdout)[-200:]}"
         checks = json.loads(summaries[0].read_text())["checks"]
-    return ", ".join(f"{name} {checks[name]['valid']} of {sum(checks[name].values())}" for name in ("gold", "noop"))
+    return ", ".join(
+        f"{name} {checks[name]['valid']} of {sum(checks[name].values())}" for name in ("gold", "noop")
+    )
 
 
 def _keys(size: int) -> dict[str, Any]:
@@ -129,7 +146,11 @@ def _keys(size: int) -> dict[str, Any]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     seen = [
         subprocess.run(
-            [sys.executable, "-c", code], env={**env, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            env={**env, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.split()
         for seed in ("1", "2")
     ]
@@ -212,7 +233,9 @@ def _elsewhere(size: int, bare: bool) -> str:
     code = f"from tests.bench.bench_groundedqa import _digest, _drawn; print(_digest(_drawn('train', {size}, {bare})))"
     env = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=env, capture_output=True, text=True, check=True
+    )
     return done.stdout.strip()
 
 
@@ -261,7 +284,9 @@ def _table(result: dict[str, dict[str, Any]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the replies, a twentieth of the items")
+    parser.add_argument(
+        "--quick", action="store_true", help="a tenth of the replies, a twentieth of the items"
+    )
     result = figures(parser.parse_args().quick)
     print(_table(result))
     print(json.dumps(result))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,13 @@ from snooze_groundedqa.generator import LEVELS, Item, items
 
 from snoozing_env.types import Floats
 
-STOP = frozenset(
-    "the a an of in is was did does do what which who whom whose when where how many much by for to and that with at "
-    "it".split()
-)
+STOP = " the a an of in is was did does do what which who whom whose when where how many much by for to and that with at it "
 _NAME = re.compile(r"[A-Z]\w+(?: [A-Z]\w+)+")
 
 
 def leaks(count: int) -> dict[str, Any]:
     """Held-out accuracies of both adversaries on `count` items of all levels, half of them without an answer."""
-    drawn = list(
-        items(side="train", size=count, levels=sorted(LEVELS), unanswerable_share=0.5, seed=11)
-    )
+    drawn = list(items(side="train", size=count, levels=sorted(LEVELS), unanswerable_share=0.5, seed=11))
     rng = np.random.default_rng(0)
     drawn = [drawn[i] for i in rng.permutation(len(drawn))]
     label = np.array([item.answer is not None for item in drawn], dtype=float)
@@ -49,13 +45,13 @@ def leaks(count: int) -> dict[str, Any]:
 
 def _overlap(item: Item) -> list[float]:
     """Coverage of the question by the passage and by its best two sentences, their gap, word pairs, its name, length."""
-    asked = {word for word in _words(item.question) if word not in STOP}
+    asked = {word for word in _words(item.question) if f" {word} " not in STOP}
     passage = _words(item.passage)
     sentences = [set(_words(sentence)) for sentence in re.split(r"(?<=\.)\s", item.passage)]
     best = sorted((len(asked & sentence) / len(asked) for sentence in sentences), reverse=True)
     question = _words(item.question)
-    pairs = set(zip(question, question[1:], strict=False))
-    shared = len(pairs & set(zip(passage, passage[1:], strict=False))) / len(pairs)
+    pairs = set(pairwise(question))
+    shared = len(pairs & set(pairwise(passage))) / len(pairs)
     name = _NAME.search(item.question[1:])
     named = float(name is not None and name[0] in item.passage)
     covered = len(asked & set(passage)) / len(asked)
@@ -71,7 +67,7 @@ def _question_words(drawn: Sequence[Item], half: int) -> Floats:
     bags = []
     for item in drawn:
         words = _words(item.question)
-        bags.append({*words, *map(" ".join, zip(words, words[1:], strict=False))})
+        bags.append({*words, *map(" ".join, pairwise(words))})
     seen: dict[str, int] = {}
     for bag in bags[:half]:
         for feature in bag:

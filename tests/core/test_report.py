@@ -198,7 +198,9 @@ def test_names_and_domains_and_recipes_from_the_log_stay_text(tmp_path: Path) ->
     assert not any(name.startswith("on") for _, attrs in reader.tags for name in attrs)
 
 
-def test_both_sides_of_a_conflict_share_one_chart_and_runs_without_sides_have_none(page: str, tmp_path: Path) -> None:
+def test_both_sides_of_a_conflict_share_one_chart_and_runs_without_sides_have_none(
+    page: str, tmp_path: Path
+) -> None:
     paths = []
     for arm, end in (("permanent", 0.1), ("snooze", 0.8)):
         paths.append(tmp_path / arm / "metrics.jsonl")
@@ -208,7 +210,11 @@ def test_both_sides_of_a_conflict_share_one_chart_and_runs_without_sides_have_no
             for step, answer in ((0, 0.5), (10, end)):
                 log.append(EvalRecord(step=step, accuracy=0.5, by_side={"answer": answer, "abstain": 0.6}))
     written = write_report(paths, tmp_path / "r.html").read_text(encoding="utf-8")
-    chart = next(a["aria-label"] for a in Reader(written).named("svg") if "permanent, answer" in (a.get("aria-label") or ""))
+    chart = next(
+        a["aria-label"]
+        for a in Reader(written).named("svg")
+        if "permanent, answer" in (a.get("aria-label") or "")
+    )
     assert chart == (
         "held-out accuracy by step: permanent, abstain ends at 60 %; permanent, answer ends at 10 %; "
         "snooze, abstain ends at 60 %; snooze, answer ends at 80 %"

@@ -68,7 +68,11 @@ def read(item: Item) -> str | None:
     body, _, aside = subject.lower().partition(", ")
     if aside:
         known = {"opened in": "year", "based in": "place", "closed for repairs in": "closed"}
-        what, value = next((r, aside.removeprefix(words).strip(" ,")) for words, r in known.items() if aside.startswith(words))
+        what, value = next(
+            (r, aside.removeprefix(words).strip(" ,"))
+            for words, r in known.items()
+            if aside.startswith(words)
+        )
         if facts.get((body, what), "").lower() != value:
             return None
     return facts.get((body, name))
@@ -83,7 +87,9 @@ def test_a_reader_who_knows_the_sentences_solves_every_item(level):
 def test_the_question_is_the_same_whether_or_not_it_will_have_an_answer():
     for level in ALL:
         for number in range(60):
-            one, other = (read_item(number, level=level, side="train", seed=5, answerable=a) for a in (True, False))
+            one, other = (
+                read_item(number, level=level, side="train", seed=5, answerable=a) for a in (True, False)
+            )
             assert one.question == other.question
             assert one.answer is not None
             assert other.answer is None
@@ -98,7 +104,13 @@ def test_every_answer_is_a_span_of_the_passage_and_its_unit_may_follow():
 def test_every_kind_of_near_miss_comes_up_and_levels_grow_longer():
     drawn = made(size=1800)
     kinds = Counter(item.kind for item in drawn)
-    assert set(kinds) == {"answerable", "entity swap", "missing relation", "unknown entity", "contradicted detail"}
+    assert set(kinds) == {
+        "answerable",
+        "entity swap",
+        "missing relation",
+        "unknown entity",
+        "contradicted detail",
+    }
     assert min(kinds.values()) > 60
     lengths = [sum(len(i.passage.split()) for i in drawn if i.level == level) for level in ALL]
     assert lengths == sorted(lengths)
@@ -114,7 +126,11 @@ def test_a_contradicted_detail_stands_in_the_passage_beside_the_answer_it_would_
 
 
 @settings(max_examples=25, deadline=None)
-@given(share=st.floats(0, 1), levels=st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True), size=st.integers(1, 90))
+@given(
+    share=st.floats(0, 1),
+    levels=st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True),
+    size=st.integers(1, 90),
+)
 def test_the_share_without_answers_is_exact_to_one_item_per_level(share, levels, size):
     drawn = made(size=size, levels=levels, unanswerable_share=share)
     assert [item.level for item in drawn] == [levels[place % len(levels)] for place in range(size)]
@@ -137,7 +153,9 @@ def test_the_sides_share_no_name():
 
 
 def test_every_sentence_names_something_of_its_side():
-    templates = [form for relation in RELATIONS.values() for form in (*relation.say, *relation.ask, relation.vague)]
+    templates = [
+        form for relation in RELATIONS.values() for form in (*relation.say, *relation.ask, relation.vague)
+    ]
     assert all("{s}" in form for form in templates)
     assert all("{p}" in form or "{n}" in form for form in DISTRACTORS)
 
@@ -147,7 +165,10 @@ def test_bare_items_are_answered_by_looking_up_and_their_side_ignores_order(leve
     for number in range(80):
         for answerable in (True, False):
             item = bare_item(number, level=level, side="eval", seed=2, answerable=answerable)
-            facts = dict(re.fullmatch(r"([a-z][a-z]?|[a-z]=)([a-z]|\d+)", fact).groups() for fact in item.passage.split(","))
+            facts = dict(
+                re.fullmatch(r"([a-z][a-z]?|[a-z]=)([a-z]|\d+)", fact).groups()
+                for fact in item.passage.split(",")
+            )
             key = item.question
             if "=" in key:
                 key = facts[key[:2]] + key[2]
@@ -174,7 +195,10 @@ def test_items_are_the_same_in_every_process_and_for_every_hash_seed():
         subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True).stdout.strip()
         for seed in ("1", "2")
     }  # fmt: skip
-    here = [made(side="eval", size=90, levels=[1, 4, 6], unanswerable_share=0.4, bare=bare, seed=7) for bare in (False, True)]
+    here = [
+        made(side="eval", size=90, levels=[1, 4, 6], unanswerable_share=0.4, bare=bare, seed=7)
+        for bare in (False, True)
+    ]
     assert found == {hashlib.sha256(repr(here).encode()).hexdigest()}
 
 

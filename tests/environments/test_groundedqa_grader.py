@@ -65,9 +65,17 @@ def test_a_hedge_a_shrug_and_an_answer_beside_the_token_do_not_abstain(reply):
 
 
 def test_the_bare_token_is_a_question_mark_alone():
-    graded = {reply: grade(None, reply, abstain=BARE_ABSTAIN).correct for reply in ("?", " ?\n", "7?", "??", "", "7")}
+    graded = {
+        reply: grade(None, reply, abstain=BARE_ABSTAIN).correct
+        for reply in ("?", " ?\n", "7?", "??", "", "7")
+    }
     assert graded == {"?": True, " ?\n": True, "7?": False, "??": False, "": False, "7": False}
-    assert [grade("7", reply, abstain=BARE_ABSTAIN).correct for reply in ("7", "7?", "?", "77")] == [True, False, False, False]
+    assert [grade("7", reply, abstain=BARE_ABSTAIN).correct for reply in ("7", "7?", "?", "77")] == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_any_of_several_golds_is_right_and_the_best_f1_counts():
@@ -95,7 +103,7 @@ def test_nested_fields_give_the_innermost():
     assert read_reply("<answer><answer>Rollo</answer></answer>").answers == ("Rollo",)
 
 
-PASSAGE = "They were descended from Norse (\"Norman\" comes from \"Norseman\") raiders who, under their leader Rollo, agreed to swear fealty."
+PASSAGE = 'They were descended from Norse ("Norman" comes from "Norseman") raiders who, under their leader Rollo, agreed to swear fealty.'
 
 
 @pytest.mark.parametrize(
@@ -128,7 +136,11 @@ def test_random_bytes_decoded_in_any_way_never_raise():
     rng = random.Random(0)
     for _ in range(300):
         data = rng.randbytes(rng.randrange(2000))
-        for text in (data.decode("latin-1"), data.decode("utf-8", "replace"), data.decode("utf-8", "surrogateescape")):
+        for text in (
+            data.decode("latin-1"),
+            data.decode("utf-8", "replace"),
+            data.decode("utf-8", "surrogateescape"),
+        ):
             assert grade("Rollo", f"<answer>{text}</answer>").correct in (True, False)
 
 
@@ -144,7 +156,12 @@ def test_every_gold_that_says_something_is_graded_right_against_itself(gold):
 
 def test_grading_is_the_same_from_many_threads():
     found: list[Verdict] = []
-    threads = [threading.Thread(target=lambda: found.extend(grade("1,000", "<answer>one thousand</answer>") for _ in range(50))) for _ in range(8)]
+    threads = [
+        threading.Thread(
+            target=lambda: found.extend(grade("1,000", "<answer>one thousand</answer>") for _ in range(50))
+        )
+        for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -73,13 +73,17 @@ def test_another_answer_does_not_match_however_close(gold, answer):
     assert not match(answer, gold)
 
 
-@pytest.mark.parametrize("answer", ["unanswerable", "No answer", "Not answerable.", "UNANSWERABLE", "I don’t know", "N/A"])
+@pytest.mark.parametrize(
+    "answer", ["unanswerable", "No answer", "Not answerable.", "UNANSWERABLE", "I don’t know", "N/A"]
+)
 def test_an_abstention_matches_the_missing_gold_and_no_other(answer):
     assert match("", answer)
     assert not match("Rollo", answer)
 
 
-@pytest.mark.parametrize("answer", ["", " ", ".", "the", "a", ",", "Rollo", "no", "None of them", "?", "unanswerable, or Rollo"])
+@pytest.mark.parametrize(
+    "answer", ["", " ", ".", "the", "a", ",", "Rollo", "no", "None of them", "?", "unanswerable, or Rollo"]
+)
 def test_what_does_not_abstain_does_not_match_the_missing_gold(answer):
     assert not match("", answer)
 
@@ -117,12 +121,15 @@ def test_number_words_read_back_as_the_number(number):
     assert read_numbers(spelled(number).replace("-", " ").split()) == [str(number)]
 
 
+SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+
+
 def spelled(number: int) -> str:
-    small = (
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen"
-    ).split()
-    tens = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+    small, tens = SMALL.split(), TENS.split()
     if number < 20:
         return small[number]
     if number < 100:
@@ -136,7 +143,14 @@ def spelled(number: int) -> str:
 
 
 def test_roman_numerals_are_read_only_in_their_usual_form():
-    assert [roman(word) for word in ("IV", "XLII", "MCMXCIX", "IIII", "VX", "ABC")] == [4, 42, 1999, None, None, None]
+    assert [roman(word) for word in ("IV", "XLII", "MCMXCIX", "IIII", "VX", "ABC")] == [
+        4,
+        42,
+        1999,
+        None,
+        None,
+        None,
+    ]
 
 
 def test_values_are_written_as_their_shortest_decimal_or_as_a_ratio():

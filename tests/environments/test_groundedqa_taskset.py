@@ -10,7 +10,14 @@ import math
 import pytest
 import verifiers.v1 as vf
 from pydantic import ValidationError
-from snooze_groundedqa import ABSTAIN, GroundedQAConfig, GroundedQAData, GroundedQATask, GroundedQATaskset, ScoresConfig
+from snooze_groundedqa import (
+    ABSTAIN,
+    GroundedQAConfig,
+    GroundedQAData,
+    GroundedQATask,
+    GroundedQATaskset,
+    ScoresConfig,
+)
 from snooze_groundedqa.rows import SourceError, balanced, usable
 from snooze_groundedqa.sources import SOURCES, Row
 from snooze_kit import check, reply_trace
@@ -35,7 +42,16 @@ def one(side: str, **config) -> GroundedQATask:
 @pytest.mark.parametrize("style", ["instruct", "few_shot", "bare"])
 @pytest.mark.parametrize("split", ["train", "eval"])
 def test_the_embedded_source_keeps_the_contract(style, split):
-    constants = ("UNANSWERABLE", "<answer>UNANSWERABLE</answer>", "?", "the", "7", "I don't know.", "No answer", "")
+    constants = (
+        "UNANSWERABLE",
+        "<answer>UNANSWERABLE</answer>",
+        "?",
+        "the",
+        "7",
+        "I don't know.",
+        "No answer",
+        "",
+    )
     taskset = GroundedQATaskset(GroundedQAConfig(style=style, split=split, size=60))
     assert check(taskset, limit=60, constants=constants) == []
 
@@ -49,7 +65,9 @@ def test_the_squad_file_keeps_the_contract_and_always_abstaining_stays_under_hal
 @pytest.mark.shared
 def test_the_two_sides_of_a_squad_file_are_the_whole_file_and_share_no_article(shared_file):
     path = shared_file(SQUAD)
-    train, held_out = (tasks(source="squad", path=path, split=split, unanswerable_share=None) for split in ("train", "eval"))
+    train, held_out = (
+        tasks(source="squad", path=path, split=split, unanswerable_share=None) for split in ("train", "eval")
+    )
     assert len(train) + len(held_out) == 6078
     assert {t.data.cluster for t in train}.isdisjoint(t.data.cluster for t in held_out)
     assert len({task.key for task in [*train, *held_out]}) == 6078
@@ -95,7 +113,9 @@ def test_metrics_tell_over_abstention_from_hallucination():
 def test_a_quote_that_is_not_in_the_passage_halves_a_right_answer():
     task = one("answer", size=24)
     quote = task.data.passage.split(". ")[0]
-    true, false = (scored(task, f"<evidence>{q}</evidence>{task.gold_reply()}") for q in (quote, "as everybody knows"))
+    true, false = (
+        scored(task, f"<evidence>{q}</evidence>{task.gold_reply()}") for q in (quote, "as everybody knows")
+    )
     assert (true.reward, true.metrics["quote_found"]) == (1.0, 1.0)
     assert (false.reward, false.metrics["quote_found"]) == (0.5, 0.0)
     lenient = GroundedQATask(task.data, ScoresConfig(false_quote=1.0))
@@ -115,7 +135,10 @@ def test_an_answer_with_its_unit_is_as_right_as_without():
 def test_curriculum_fields_reach_the_task_data():
     drawn = tasks(size=60)
     assert {task.data.dataset for task in drawn} == {"facts"}
-    assert {(task.data.side, task.data.snooze_factor) for task in drawn} == {("answer", 2.0), ("abstain", 1.0)}
+    assert {(task.data.side, task.data.snooze_factor) for task in drawn} == {
+        ("answer", 2.0),
+        ("abstain", 1.0),
+    }
     assert all((task.data.domain == "answerable") == (task.data.side == "answer") for task in drawn)
     assert all(task.data.cluster and 0 < task.data.difficulty_prior < 1 for task in drawn)
 
@@ -126,7 +149,9 @@ def test_snooze_factors_are_set_for_all_by_side_and_by_domain():
     assert found["answerable"] == 4.0
     assert found["entity swap"] == math.inf
     assert found["missing relation"] == 0.0
-    assert GroundedQAConfig.model_validate_json(GroundedQAConfig(**config).model_dump_json()) == GroundedQAConfig(**config)
+    assert GroundedQAConfig.model_validate_json(
+        GroundedQAConfig(**config).model_dump_json()
+    ) == GroundedQAConfig(**config)
 
 
 def test_keys_do_not_move_with_size_style_keeps_sides_apart():
@@ -150,7 +175,13 @@ def test_styles_ask_differently():
 
 def squad_row(number: int, text: str | None, title: str = "T") -> dict:
     texts = [] if text is None else [text]
-    return {"id": f"i{number}", "title": title, "context": "c", "question": f"q{number}", "answers": {"text": texts}}
+    return {
+        "id": f"i{number}",
+        "title": title,
+        "context": "c",
+        "question": f"q{number}",
+        "answers": {"text": texts},
+    }
 
 
 def test_json_lines_with_the_hub_columns_are_read_as_well(tmp_path):
@@ -162,8 +193,16 @@ def test_json_lines_with_the_hub_columns_are_read_as_well(tmp_path):
 
 
 def test_coconot_asks_both_ways_and_takes_any_answer_on_its_contrast_side(tmp_path):
-    for part, prompt in (("original", "When did the king of Mars die?"), ("contrast", "When did the king of Spain die?")):
-        row = {"id": "1", "category": "Incomplete requests", "subcategory": "false presuppositions", "prompt": prompt}
+    for part, prompt in (
+        ("original", "When did the king of Mars die?"),
+        ("contrast", "When did the king of Spain die?"),
+    ):
+        row = {
+            "id": "1",
+            "category": "Incomplete requests",
+            "subcategory": "false presuppositions",
+            "prompt": prompt,
+        }
         (tmp_path / f"{part}.jsonl").write_text(json.dumps(row) + "\n")
     path = tmp_path / "{split}.jsonl"
     abstain, answer = tasks(source="coconot", path=path, split="eval", unanswerable_share=0.5)
@@ -177,7 +216,9 @@ def test_coconot_asks_both_ways_and_takes_any_answer_on_its_contrast_side(tmp_pa
 
 
 def row(number: int, *, answerable: bool) -> Row:
-    return Row(question=f"q{number}", answers=("x",) if answerable else (), answerable=answerable, id=str(number))
+    return Row(
+        question=f"q{number}", answers=("x",) if answerable else (), answerable=answerable, id=str(number)
+    )
 
 
 def test_balancing_keeps_as_many_as_it_can_in_order_and_whoever_stands_where():
@@ -191,7 +232,11 @@ def test_balancing_keeps_as_many_as_it_can_in_order_and_whoever_stands_where():
 
 
 def test_repetitions_and_golds_that_fail_their_own_check_are_left_out_and_counted(caplog):
-    rows = [row(0, answerable=True), row(0, answerable=True), Row(question="d", answers=(".",), answerable=True, id="d")]
+    rows = [
+        row(0, answerable=True),
+        row(0, answerable=True),
+        Row(question="d", answers=(".",), answerable=True, id="d"),
+    ]
     rows.append(Row(question="e", answers=(".", "Rollo"), answerable=True, id="e"))
     with caplog.at_level(logging.INFO, "snooze_groundedqa.rows"):
         kept = usable("set", rows)

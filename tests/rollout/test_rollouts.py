@@ -165,8 +165,12 @@ def test_evaluation_counts_every_task_and_leaves_unknown_verdicts_out(echo: Load
 
 
 def test_evaluation_tells_the_sides_of_a_conflict_apart(echo: Load) -> None:
-    config = EnvironmentConfig(id="snooze-groundedqa", taskset={"style": "bare", "size": 10, "unanswerable_share": 0.5})
-    result = asyncio.run(evaluate(runner(load_catalogue(config), ScriptedEngine(lambda p, k: "?")), EvaluationConfig()))
+    config = EnvironmentConfig(
+        id="snooze-groundedqa", taskset={"style": "bare", "size": 10, "unanswerable_share": 0.5}
+    )
+    result = asyncio.run(
+        evaluate(runner(load_catalogue(config), ScriptedEngine(lambda p, k: "?")), EvaluationConfig())
+    )
     assert result.by_side == {"abstain": 1.0, "answer": pytest.approx(0.05)}
     plain = asyncio.run(evaluate(runner(echo(), ScriptedEngine(right)), EvaluationConfig()))
     assert plain.by_side == {}

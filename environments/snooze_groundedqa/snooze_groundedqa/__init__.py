@@ -31,7 +31,7 @@ _HOME = {
     "match": "snooze_groundedqa.grading.matching",
 }
 
-__all__ = [
+__all__ = [  # noqa: RUF022  # the task set first: readers look there
     "GroundedQATaskset",
     "GroundedQAConfig",
     "GroundedQAData",
@@ -42,11 +42,13 @@ __all__ = [
     "Verdict",
     "grade",
     "match",
-]  # noqa: RUF022  # the task set first: verifiers and readers look there
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'snooze_groundedqa' has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(
+            f"module 'snooze_groundedqa' has no attribute {name!r}; it has {', '.join(__all__)}"
+        )
     value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
     return value

@@ -104,7 +104,9 @@ class GroundedQAConfig(vf.TasksetConfig):
             )
         foreign = [name for name in self.chosen if name != "facts"]
         if self.style == "bare" and foreign:
-            raise ValueError(f"style is 'bare', which only `facts` has, not {foreign}; use 'instruct' or 'few_shot'")
+            raise ValueError(
+                f"style is 'bare', which only `facts` has, not {foreign}; use 'instruct' or 'few_shot'"
+            )
         return self
 
     @property

@@ -57,7 +57,14 @@ def _of_item(item: Item) -> Row:
 
 
 def source_rows(
-    name: str, *, split: Split, path: Path | None, revision: str | None, size: int | None, seed: int, share: float | None
+    name: str,
+    *,
+    split: Split,
+    path: Path | None,
+    revision: str | None,
+    size: int | None,
+    seed: int,
+    share: float | None,
 ) -> list[Row]:
     """Rows of a published set for one split, in the publisher's order, or `size` of them drawn by `seed`."""
     source = SOURCES[name]
@@ -114,7 +121,9 @@ def balanced(name: str, rows: Sequence[Row], share: float, seed: int) -> list[Ro
 
     Who is left out depends on the question's own id and the seed, not on its place.
     """
-    sides = {answerable: [row for row in rows if row.answerable is answerable] for answerable in (True, False)}
+    sides = {
+        answerable: [row for row in rows if row.answerable is answerable] for answerable in (True, False)
+    }
     wanted = {True: 1 - share, False: share}
     total = min((len(sides[side]) / wanted[side] for side in (True, False) if wanted[side]), default=0)
     kept: set[int] = set()
@@ -149,7 +158,9 @@ def _read_file(name: str, path: Path, split: Split) -> list[Mapping[str, Any]]:
     for part, hub_split in SOURCES[name].parts[split]:
         file = Path(str(path).replace("{split}", part or hub_split)).expanduser()
         if not file.is_file():
-            raise SourceError(f"{name}: there is no file {file}; give `path` a file (it may contain {{split}})")
+            raise SourceError(
+                f"{name}: there is no file {file}; give `path` a file (it may contain {{split}})"
+            )
         rows = _parse(file)
         found += rows if part is None else [{**row, "part": row.get("part", part)} for row in rows]
     return found
@@ -171,7 +182,9 @@ def _parse(file: Path) -> list[Mapping[str, Any]]:
         try:
             rows.append(json.loads(line))
         except json.JSONDecodeError as error:
-            raise SourceError(f"{file}, line {number} is not JSON: {error.msg}; `path` must be JSON lines") from error
+            raise SourceError(
+                f"{file}, line {number} is not JSON: {error.msg}; `path` must be JSON lines"
+            ) from error
     return rows
 
 
@@ -198,5 +211,3 @@ def _read_hub(name: str, source: Source, split: Split, revision: str | None) -> 
             ) from error
         found += [{**row, "part": part} for row in rows]
     return found
-
-

@@ -15,7 +15,6 @@ from snooze_groundedqa.prompts import prompt, system_prompt
 from snooze_groundedqa.rows import facts_rows, source_rows
 from snooze_groundedqa.sources import Row
 
-
 ANY_ANSWER = "Here is what is known about it."
 """An answer where any will do."""
 

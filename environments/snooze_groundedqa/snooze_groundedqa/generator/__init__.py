@@ -15,14 +15,20 @@ MAX_REPEATS = 50
 
 
 def items(
-    *, side: Side, size: int, levels: Sequence[int], unanswerable_share: float, bare: bool = False, seed: int = 0
+    *,
+    side: Side,
+    size: int,
+    levels: Sequence[int],
+    unanswerable_share: float,
+    bare: bool = False,
+    seed: int = 0,
 ) -> Iterator[Item]:
     """`size` distinct items, the levels in turn; `unanswerable_share` of each level's items, to within one, have no answer.
 
     A larger size of the same seed keeps every item of the smaller one. Raises `ValueError` for a level that does not
     exist and where a level (of the bare style) has no further distinct item.
     """
-    if not levels or (unknown := sorted(set(levels) - set(LEVELS))):
+    if not levels or not set(levels) <= set(LEVELS):
         raise ValueError(f"levels {list(levels)} are not all known; choose some of {sorted(LEVELS)}")
     make = bare_item if bare else read_item
     seen: set[tuple[str, str]] = set()
@@ -31,7 +37,9 @@ def items(
         turn, column = divmod(place, len(levels))
         level = levels[column]
         phase = column / len(levels)  # else a small set would hold answerable items only
-        answerable = floor((turn + 1) * unanswerable_share + phase) == floor(turn * unanswerable_share + phase)
+        answerable = floor((turn + 1) * unanswerable_share + phase) == floor(
+            turn * unanswerable_share + phase
+        )
         for _ in range(MAX_REPEATS):
             item = make(numbers[level], level=level, side=side, seed=seed, answerable=answerable)
             numbers[level] += 1

@@ -22,10 +22,19 @@ Miss = Literal["entity swap", "missing relation", "unknown entity", "contradicte
 Facts = dict[tuple[str, str], str]
 """(body, relation) → what the passage states."""
 
-_PLAIN: tuple[tuple[Miss, float], ...] = (("entity swap", 0.45), ("missing relation", 0.75), ("unknown entity", 1.0))
+_PLAIN: tuple[tuple[Miss, float], ...] = (
+    ("entity swap", 0.45),
+    ("missing relation", 0.75),
+    ("unknown entity", 1.0),
+)
 _DETAIL: tuple[tuple[Miss, float], ...] = (("entity swap", 0.3), ("contradicted detail", 1.0))
 _NAMES = tuple(RELATIONS)
-_VAGUE_SHARE = {"entity swap": 0.35, "missing relation": 0.8, "unknown entity": 0.35, "contradicted detail": 0.0}
+_VAGUE_SHARE = {
+    "entity swap": 0.35,
+    "missing relation": 0.8,
+    "unknown entity": 0.35,
+    "contradicted detail": 0.0,
+}
 """How often a near miss says outright that the asked fact is not known: all words of the question in one sentence."""
 
 

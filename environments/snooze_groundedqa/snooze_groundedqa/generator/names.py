@@ -27,50 +27,53 @@ class Names:
     places: tuple[str, ...]
 
 
-_KINDS = tuple(
+def _each(text: str, separator: str | None = None) -> tuple[str, ...]:
+    return tuple(text.split(separator))
+
+
+_KINDS = _each(
     "Observatory,Canal Trust,Weaving Company,Tram Society,Botanic Institute,Printing House,Salt Works,Archive,Glass Guild,"
     "Ferry Line,Clock Museum,Seed Bank,Map Office,Choir School,Rowing Club,Paper Mill,Lace Workshop,Weather Station,"
-    "Bell Foundry,Rope Factory,Grain Exchange,Harbour Library,Herb Garden,Tile Works".split(",")
+    "Bell Foundry,Rope Factory,Grain Exchange,Harbour Library,Herb Garden,Tile Works",
+    ",",
 )
 
 NAMES: Mapping[Side, Names] = MappingProxyType(
     {
         "train": Names(
-            marks=tuple(
+            marks=_each(
                 "Northern Meridian Cobalt Juniper Sable Granite Willow Orion Lantern Saffron Tidal Amber Birch Copper Falcon "
-                "Garnet Hazel Indigo Jasper Kestrel Laurel Maple Nettle Opal Pewter Quartz Raven Sorrel Thistle Umber".split()
+                "Garnet Hazel Indigo Jasper Kestrel Laurel Maple Nettle Opal Pewter Quartz Raven Sorrel Thistle Umber"
             ),
             kinds=_KINDS,
-            given=tuple(
+            given=_each(
                 "Mara Ilan Odile Tomas Priya Jonas Wen Alba Kofi Lena Rafael Sunniva Dario Hana Piet Noor Viktor Amaia "
-                "Bram Celia".split()
+                "Bram Celia"
             ),
-            family=tuple(
+            family=_each(
                 "Okafor Lindqvist Marchetti Duval Sato Novak Abebe Petrov Castellano Reyes Hansen Iyer Kowal Brandt Silva "
-                "Tanaka Moreau Quist Varga Yilmaz Adler Bianchi Cerny Dragan Eriksen Farkas Gruber Horvat".split()
+                "Tanaka Moreau Quist Varga Yilmaz Adler Bianchi Cerny Dragan Eriksen Farkas Gruber Horvat"
             ),
-            places=tuple(
+            places=_each(
                 "Harrowgate,Lindmoor,Castel Vey,Ostrava Bay,Tarn Hollow,Brightwater,Nyland,Corvane,Eskdale,Port Alder,"
-                "Whitmere,Solvang Head,Ashby Cross,Bellmoor,Crane Ferry,Dunholt,Elmstead,Fernley".split(",")
+                "Whitmere,Solvang Head,Ashby Cross,Bellmoor,Crane Ferry,Dunholt,Elmstead,Fernley",
+                ",",
             ),
         ),
         "eval": Names(
-            marks=tuple(
-                "Southern Azure Cedar Ivory Magpie Onyx Poplar Russet Silver Topaz Violet Walnut Yarrow Zephyr".split()
+            marks=_each(
+                "Southern Azure Cedar Ivory Magpie Onyx Poplar Russet Silver Topaz Violet Walnut Yarrow Zephyr"
             ),
             kinds=_KINDS,
-            given=tuple("Anouk Boris Chiara Desta Emil Fatou Goran Ines Kaito Lucia Milan Nadia".split()),
-            family=tuple(
-                "Jansen Keller Lopez Mbeki Nilsen Orlov Pereira Rossi Suzuki Toth Ueda Vogel Weiss Zhang".split()
+            given=_each("Anouk Boris Chiara Desta Emil Fatou Goran Ines Kaito Lucia Milan Nadia"),
+            family=_each(
+                "Jansen Keller Lopez Mbeki Nilsen Orlov Pereira Rossi Suzuki Toth Ueda Vogel Weiss Zhang"
             ),
-            places=tuple(
-                "Gilmouth,Hartsea,Inverlane,Kelby Sands,Larkfield,Marlow Reach,Oakhaven,Penrose,Quarrydale,Rothwick".split(
-                    ","
-                )
+            places=_each(
+                "Gilmouth,Hartsea,Inverlane,Kelby Sands,Larkfield,Marlow Reach,Oakhaven,Penrose,Quarrydale,Rothwick",
+                ",",
             ),
         ),
     }
 )
-MONTHS = tuple(
-    "January February March April May June July August September October November December".split()
-)
+MONTHS = _each("January February March April May June July August September October November December")

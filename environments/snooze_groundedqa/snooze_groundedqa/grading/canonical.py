@@ -36,7 +36,9 @@ _MONEY = re.compile(
 _MONEY_AFTER = re.compile(rf"(?P<amount>{_AMOUNT})\s?(?P<sign>[€£¥₹₽₩$¢])")
 _CODE_BEFORE = re.compile(rf"\b(?P<sign>USD|EUR|GBP|JPY|AUD|CAD|CHF|INR)\s(?P<amount>{_AMOUNT})")
 _SCALES = {"m": "million", "b": "billion", "k": "thousand"}
-_GROUPED = re.compile(r"(?<![\d.,'])[-+]?\d{1,3}(?:(?:,\d{3})+|(?:'\d{3})+|(?: \d{3})+)(?![\d,]|'\d)(?!\.\d*[,'])")
+_GROUPED = re.compile(
+    r"(?<![\d.,'])[-+]?\d{1,3}(?:(?:,\d{3})+|(?:'\d{3})+|(?: \d{3})+)(?![\d,]|'\d)(?!\.\d*[,'])"
+)
 _FEET = re.compile(r"(\d+)'\s?(\d{1,2})(?:\"|'')?(?![\d'])")
 _PHRASES = (
     (re.compile(r"\bper cent\b"), "percent"),
@@ -58,7 +60,27 @@ _PHRASES = (
 )  # fmt: skip
 _OPENING, _CLOSING = "\"'([{<*_", "\"')]}>.,;:!?_"
 _ARTICLES = frozenset(("the", "a", "an"))
-_BEFORE_THE = frozenset("of in at on from for to by with and or during since between near under over".split())
+_BEFORE_THE = frozenset(
+    (
+        "of",
+        "in",
+        "at",
+        "on",
+        "from",
+        "for",
+        "to",
+        "by",
+        "with",
+        "and",
+        "or",
+        "during",
+        "since",
+        "between",
+        "near",
+        "under",
+        "over",
+    )
+)
 _SPLIT = re.compile(r"(?<=[^\W\d_])-+(?=[^\W_])|(?<=\d)-+(?=[^\W\d_])")
 _RANGE = re.compile(r"([-+]?[\d.:]+)-([-+]?[\d.:]+)(%|°[cf]?)?")
 _NUMBER_UNIT = re.compile(r"([-+]?\d+(?:\.\d+)?(?:/\d+)?)([^\W\d_]+(?:[/^][^\W_]+)?|%|°[cf]?)")
@@ -173,13 +195,15 @@ def _plain_months(tokens: Sequence[str]) -> list[str]:
 
 def _without_articles(tokens: Sequence[str]) -> list[str]:
     """Without leading articles where words remain, and without "the" after a preposition."""
-    start = 1 if len(tokens) > 1 and tokens[0] in _ARTICLES and any(t not in _ARTICLES for t in tokens[1:]) else 0
+    start = (
+        1 if len(tokens) > 1 and tokens[0] in _ARTICLES and any(t not in _ARTICLES for t in tokens[1:]) else 0
+    )
     kept = [
         token
         for place, token in enumerate(tokens)
         if place >= start
-        and not (token == "the" and place > start and tokens[place - 1] in _BEFORE_THE and place + 1 < len(tokens))
+        and not (
+            token == "the" and place > start and tokens[place - 1] in _BEFORE_THE and place + 1 < len(tokens)
+        )
     ]
     return [token for token in kept if token != "-"]
-
-

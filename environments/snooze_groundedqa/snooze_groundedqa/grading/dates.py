@@ -44,9 +44,13 @@ def _pass(tokens: list[str], read: Callable[[list[str], int], tuple[str, int] | 
 
 
 def _date(year: int | None, month: int | None, day: int | None) -> str | None:
-    if month is not None and not 1 <= month <= 12 or day is not None and not 1 <= day <= 31:
+    if (month is not None and not 1 <= month <= 12) or (day is not None and not 1 <= day <= 31):
         return None
-    parts = ("-" if year is None else str(year), "-" if month is None else f"{month:02}", "" if day is None else f"{day:02}")
+    parts = (
+        "-" if year is None else str(year),
+        "-" if month is None else f"{month:02}",
+        "" if day is None else f"{day:02}",
+    )
     return "@" + "/".join(parts)
 
 
@@ -90,7 +94,9 @@ def _time_or_era_at(tokens: list[str], place: int) -> tuple[str, int] | None:
     following = tokens[place + 1] if place + 1 < len(tokens) else ""
     token = tokens[place]
     if (time := _TIME.fullmatch(token)) and following in ("am", "pm", "oclock"):
-        end = place + (3 if following == "oclock" and tokens[place + 2 : place + 3] in (["am"], ["pm"]) else 2)
+        end = place + (
+            3 if following == "oclock" and tokens[place + 2 : place + 3] in (["am"], ["pm"]) else 2
+        )
         half = tokens[end - 1] if tokens[end - 1] != "oclock" else ""
         return f"{int(time[1])}:{time[2] or '00'}{half}", end
     if token.isdigit() and following in _ERAS:
@@ -116,4 +122,8 @@ def _range_at(tokens: list[str], place: int) -> tuple[str, int] | None:
 
 
 def _bound(token: str) -> bool:
-    return bool(NUMBER.fullmatch(token)) or token.startswith("@") or bool(re.fullmatch(r"\d+(?:ad|bc)|\d+:\d\d(?:am|pm)?", token))
+    return (
+        bool(NUMBER.fullmatch(token))
+        or token.startswith("@")
+        or bool(re.fullmatch(r"\d+(?:ad|bc)|\d+:\d\d(?:am|pm)?", token))
+    )

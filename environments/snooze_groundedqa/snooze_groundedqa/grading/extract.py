@@ -20,7 +20,8 @@ MAX_LINE = 300
 
 _TAG = re.compile(r"<(/?)(answer|evidence)>", re.I | re.A)
 _LINE = re.compile(
-    r"^[ \t>*_#-]{0,8}(?:final[ ])?(?P<name>answer|evidence)[*_ ]{0,4}:[*_]{0,3}(?P<text>[^\n]*)", re.I | re.M | re.A
+    r"^[ \t>*_#-]{0,8}(?:final[ ])?(?P<name>answer|evidence)[*_ ]{0,4}:[*_]{0,3}(?P<text>[^\n]*)",
+    re.I | re.M | re.A,
 )
 _CLAIM = re.compile(r"\banswer(?: to the question)? is:?[ ]+(?P<text>[^\n]{1,300})", re.I | re.A)
 
@@ -57,7 +58,7 @@ def read_reply(response: str) -> Reply:
         answers = _one_line(text)
     return Reply(
         answers=answers,
-        evidence=tuple(content.strip().strip("\"“”") for name, _, _, content in found if name == "evidence"),
+        evidence=tuple(content.strip().strip('"“”') for name, _, _, content in found if name == "evidence"),
         has_field=has_field,
         prose=prose,
         claims=tuple(m["text"] for m in _CLAIM.finditer(prose)) if has_field else (),

@@ -55,7 +55,9 @@ def grade(gold: str | None, response: str, *, abstain: str = ABSTAIN) -> Verdict
     return Verdict(judgement.right, judgement.reason)
 
 
-def judge(golds: Sequence[str], response: str, *, abstain: str = ABSTAIN, anything: bool = False) -> Judgement:
+def judge(
+    golds: Sequence[str], response: str, *, abstain: str = ABSTAIN, anything: bool = False
+) -> Judgement:
     """`grade` with every gold of a question, () where it has none; `anything`: any answer is as good as another."""
     reply = read_reply(response)
     if (why := _uncommitted(reply, abstain, MAX_TEXT if anything else MAX_ANSWER)) is not None:

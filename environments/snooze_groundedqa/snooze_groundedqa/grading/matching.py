@@ -46,7 +46,7 @@ def abstains(answer: str) -> bool:
     """Whether the whole answer says, in words of its own, that there is none."""
     if len(answer) > 200:
         return False
-    words = clean(answer).casefold().replace("'", "").strip(" .,;:!\"()[]{}<>*_-")
+    words = clean(answer).casefold().replace("'", "").strip(' .,;:!"()[]{}<>*_-')
     return " ".join(words.split()) in ABSTENTIONS
 
 

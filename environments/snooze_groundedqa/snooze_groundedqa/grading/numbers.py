@@ -62,9 +62,7 @@ def roman(word: str) -> int | None:
     if not _ROMAN.fullmatch(word):
         return None
     digits = [_ROMAN_VALUES[char] for char in word]
-    return sum(
-        -one if one < after else one for one, after in zip(digits, [*digits[1:], 0], strict=True)
-    )
+    return sum(-one if one < after else one for one, after in zip(digits, [*digits[1:], 0], strict=True))
 
 
 def read_numbers(tokens: Sequence[str]) -> list[str]:
@@ -183,11 +181,13 @@ def _with_point(number: Fraction, tokens: Sequence[str], place: int) -> tuple[Fr
     if tokens[place : place + 1] == ["point"]:
         while end < len(tokens) and SMALL.get(tokens[end], 10) < 10:
             digits, end = digits + str(SMALL[tokens[end]]), end + 1
-    return (number + Fraction(int(digits), 10 ** len(digits)), end, False) if digits else (number, place, False)
+    return (
+        (number + Fraction(int(digits), 10 ** len(digits)), end, False) if digits else (number, place, False)
+    )
 
 
 def _without_articles(tokens: Sequence[str]) -> list[str]:
-    """"a hundred" → one hundred, "half a million" → 0.5 million, "a half" and a final "a quarter" → one half."""
+    """ "a hundred" → one hundred, "half a million" → 0.5 million, "a half" and a final "a quarter" → one half."""
     out: list[str] = []
     for place, token in enumerate(tokens):
         following = tokens[place + 1] if place + 1 < len(tokens) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 
@@ -11,30 +11,32 @@ def _table(rows: Mapping[str, str]) -> Mapping[str, str]:
     return MappingProxyType({s: name for name, others in rows.items() for s in (name, *others.split())})
 
 
-def _count(names: Iterable[str], start: int, step: int = 1) -> dict[str, int]:
-    return {name: start + step * place for place, name in enumerate(names)}
+def _count(names: str, start: int, step: int = 1) -> dict[str, int]:
+    return {name: start + step * place for place, name in enumerate(names.split())}
+
+
+def _set(names: str) -> frozenset[str]:
+    return frozenset(names.split())
 
 
 SMALL: Mapping[str, int] = MappingProxyType(
     _count(
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split(),
+        "seventeen eighteen nineteen",
         0,
     )
 )
 TENS: Mapping[str, int] = MappingProxyType(
-    {**_count("twenty thirty forty fifty sixty seventy eighty ninety".split(), 20, 10), "fourty": 40}
+    {**_count("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10), "fourty": 40}
 )
 ORDINALS: Mapping[str, int] = MappingProxyType(
     {
         **_count(
             "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-            "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
+            "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth",
             1,
         ),
-        **_count(
-            "thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth hundredth".split(), 30, 10
-        ),
+        **_count("thirtieth fortieth fiftieth sixtieth seventieth eightieth ninetieth hundredth", 30, 10),
         "thousandth": 1000,
     }
 )
@@ -53,10 +55,8 @@ MAGNITUDES: Mapping[str, int] = MappingProxyType(
 )  # fmt: skip
 MONTHS: Mapping[str, int] = MappingProxyType(
     {
-        **_count(
-            "january february march april may june july august september october november december".split(), 1
-        ),
-        **_count("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1),
+        **_count("january february march april may june july august september october november december", 1),
+        **_count("jan feb mar apr may jun jul aug sep oct nov dec", 1),
         "sept": 9,
     }
 )
@@ -85,10 +85,10 @@ UNITS: Mapping[str, str] = _table(
 """Unit spellings, read only right after a number."""
 AMBIGUOUS = frozenset({frozenset(("pound", "gbp")), frozenset(("pound", "lb"))})
 """Units that are the same under one reading of a word that has two."""
-ROMAN_LOOKALIKES = frozenset("CC CD CM CV DC DI LI MC MD MI MM XL MIX DIM MILD CIVIL VI".split()) - {"VI"}
+ROMAN_LOOKALIKES = _set("CC CD CM CV DC DI LI MC MD MI MM XL MIX DIM MILD CIVIL")
 """Upper-case words that could be read as Roman numerals and hardly ever are."""
-BEFORE_ROMAN = frozenset(
+BEFORE_ROMAN = _set(
     "war part type phase stage act book volume vol chapter article title class grade bowl level section mark "
-    "category appendix".split()
+    "category appendix"
 )
 """Words after which a single I, V or X is a number."""
