@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 CONSTRAINTS := requirements/constraints.txt
 STAMP := $(VENV)/.installed
-PROJECTS := -e '.[train,dev]' -e environments/snooze_kit -e environments/snooze_math
+PROJECTS := -e '.[train,dev]' $(patsubst %,-e %,$(wildcard environments/snooze_*))
 # One thread per process: two beside other work were ten times slower on two cores.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
