@@ -34,7 +34,7 @@ _MONEY = re.compile(
     re.I,
 )
 _MONEY_AFTER = re.compile(rf"(?P<amount>{_AMOUNT})\s?(?P<sign>[€£¥₹₽₩$¢])")
-_CODE_BEFORE = re.compile(rf"\b(?P<sign>USD|EUR|GBP|JPY|AUD|CAD|CHF|INR)\s(?P<amount>{_AMOUNT})")
+_CODE_BEFORE = re.compile(rf"\b(?P<sign>USD|EUR|GBP|JPY|AUD|CAD|CHF|INR)\s(?P<amount>{_AMOUNT})", re.I)
 _SCALES = {"m": "million", "b": "billion", "k": "thousand"}
 _GROUPED = re.compile(
     r"(?<![\d.,'])[-+]?\d{1,3}(?:(?:,\d{3})+|(?:'\d{3})+|(?: \d{3})+)(?![\d,]|'\d)(?!\.\d*[,'])"
@@ -60,26 +60,11 @@ _PHRASES = (
 )  # fmt: skip
 _OPENING, _CLOSING = "\"'([{<*_", "\"')]}>.,;:!?_"
 _ARTICLES = frozenset(("the", "a", "an"))
-_BEFORE_THE = frozenset(
-    (
-        "of",
-        "in",
-        "at",
-        "on",
-        "from",
-        "for",
-        "to",
-        "by",
-        "with",
-        "and",
-        "or",
-        "during",
-        "since",
-        "between",
-        "near",
-        "under",
-        "over",
-    )
+_BEFORE_A = frozenset(
+    ("is", "was", "are", "were", "be", "became", "as", "with", "has", "had", "have", "like", "and", "or")
+)
+_BEFORE_THE = _BEFORE_A | frozenset(
+    ("of", "in", "at", "on", "from", "for", "to", "by", "during", "since", "between", "near", "under", "over")
 )
 _SPLIT = re.compile(r"(?<=[^\W\d_])-+(?=[^\W_])|(?<=\d)-+(?=[^\W\d_])")
 _RANGE = re.compile(r"([-+]?[\d.:]+)-([-+]?[\d.:]+)(%|°[cf]?)?")
@@ -88,10 +73,18 @@ _LETTER_DIGIT = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 
 
 @lru_cache(maxsize=4096)
-def canonical(text: str) -> tuple[str, ...]:
-    """The tokens of an answer of at most MAX_ANSWER characters; () where nothing but decoration is left."""
-    text = _roman_numerals(clean(text[:MAX_ANSWER]))
-    text = _money(text).casefold().replace("&", " and ").replace("~", " ~ ")
+def canonical(text: str, *, numerals: bool = True) -> tuple[str, ...]:
+    """The tokens of an answer of at most MAX_ANSWER characters; () where nothing but decoration is left.
+
+    `numerals` reads upper-case Roman numerals as numbers; without it "World War II" equals "world war ii".
+    """
+    text = clean(text[:MAX_ANSWER])
+    text = (
+        _money(_roman_numerals(text) if numerals else text)
+        .casefold()
+        .replace("&", " and ")
+        .replace("~", " ~ ")
+    )
     text = _GROUPED.sub(lambda m: re.sub("[,' ]", "", m[0]), text)
     text = _FEET.sub(r"\1 ft \2 inch", text)
     for pattern, by in _PHRASES:
@@ -194,16 +187,11 @@ def _plain_months(tokens: Sequence[str]) -> list[str]:
 
 
 def _without_articles(tokens: Sequence[str]) -> list[str]:
-    """Without leading articles where words remain, and without "the" after a preposition."""
-    start = (
-        1 if len(tokens) > 1 and tokens[0] in _ARTICLES and any(t not in _ARTICLES for t in tokens[1:]) else 0
-    )
-    kept = [
-        token
-        for place, token in enumerate(tokens)
-        if place >= start
-        and not (
-            token == "the" and place > start and tokens[place - 1] in _BEFORE_THE and place + 1 < len(tokens)
-        )
-    ]
+    """Without leading articles where words remain, and without articles after a preposition or a form of "be"."""
+    leading = len(tokens) > 1 and tokens[0] in _ARTICLES and any(t not in _ARTICLES for t in tokens[1:])
+    kept = list(tokens[:1]) if not leading else []
+    for before, token, following in zip(tokens, tokens[1:], [*tokens[2:], ""], strict=False):
+        after = _BEFORE_THE if token == "the" else _BEFORE_A
+        if not (token in _ARTICLES and before in after and following):
+            kept.append(token)
     return [token for token in kept if token != "-"]

@@ -24,8 +24,8 @@ _DROPPED = frozenset("™®©℠")
 _ACRONYMS = (
     re.compile(r"(?<![^\W_])(?:[^\W\d_]\.){2,}(?![^\W\d_])"),  # U.S., p.m., D.C.
     re.compile(r"(?<![^\W_])[A-Z](?:\.[A-Z])+\b\.?"),  # U.S
-    re.compile(r"(?<![^\W_])[A-Z]\.(?: [A-Z]\.)+"),  # J. K.
-    re.compile(r"\b(?:Ph\. ?D|M\.? ?Sc|B\.? ?Sc|Ed\. ?D)\b\.?"),
+    re.compile(r"(?<![^\W_])[A-Za-z]\.(?: [A-Za-z]\.)+"),  # J. K.
+    re.compile(r"\b(?:Ph\. ?D|M\.? ?Sc|B\.? ?Sc|Ed\. ?D)\b\.?", re.I),
 )
 _SPACES = re.compile(r"\s+")
 

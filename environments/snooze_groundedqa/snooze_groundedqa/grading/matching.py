@@ -39,7 +39,9 @@ def match(gold: str, answer: str) -> bool:
     wanted, given = canonical(gold), canonical(answer)
     if not wanted or not given:
         return not wanted and not given and clean(gold) == clean(answer)
-    return _same(wanted, given) or _same_items(gold, answer)
+    if _same(wanted, given) or _same_items(gold, answer):
+        return True
+    return _same(canonical(gold, numerals=False), canonical(answer, numerals=False))
 
 
 def abstains(answer: str) -> bool:
