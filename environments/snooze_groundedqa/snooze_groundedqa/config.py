@@ -70,7 +70,7 @@ class GroundedQAConfig(vf.TasksetConfig):
     holds. At the default always abstaining earns less than half. None = as published (facts: one half)."""
     style: Style = "instruct"
     """`instruct` explains the answer field; `few_shot` shows two worked questions first, for models too small to follow
-    instructions; `bare` is "x12,y7;y:" answered by "7" or "?", for tiny policies (`facts` only)."""
+    instructions; `bare` is "x1,y7;y:" answered by "7" or "?", for tiny policies (`facts` only)."""
     seed: int = 0
     """Draws the sample."""
     snooze_factor: float | None = None

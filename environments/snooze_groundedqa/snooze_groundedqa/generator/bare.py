@@ -1,6 +1,6 @@
 """The generator for tiny policies: facts as characters, a reply of one value or "?".
 
-    x12,y7,z90;y:       → 7       levels 1-3: two to four keys
+    x1,y7,z9;y:         → 7       levels 1-3: two to four keys, values of one digit
     ax3,ay51,bx7;by:    → ?       levels 4-5: two-letter keys, so that both letters can stand there without the pair
     a=b,bx7,ax31;a=x:   → 7       level 6: "=" leads to another letter, whose x is asked
 
@@ -30,6 +30,8 @@ class Shape:
     """What an item of a level looks like."""
 
     facts: int
+    values: int
+    """Values are below this."""
     paired: bool
     """Two-letter keys."""
     hop: bool = False
@@ -37,12 +39,12 @@ class Shape:
 
 SHAPES: Mapping[int, Shape] = MappingProxyType(
     {
-        1: Shape(facts=2, paired=False),
-        2: Shape(facts=3, paired=False),
-        3: Shape(facts=4, paired=False),
-        4: Shape(facts=4, paired=True),
-        5: Shape(facts=6, paired=True),
-        6: Shape(facts=4, paired=True, hop=True),
+        1: Shape(facts=2, values=10, paired=False),
+        2: Shape(facts=3, values=10, paired=False),
+        3: Shape(facts=4, values=10, paired=False),
+        4: Shape(facts=4, values=100, paired=True),
+        5: Shape(facts=6, values=100, paired=True),
+        6: Shape(facts=4, values=100, paired=True, hop=True),
     }
 )
 
@@ -66,7 +68,7 @@ def bare_item(number: int, *, level: int, side: Side, seed: int, answerable: boo
 def _draw(rng: random.Random, level: int, answerable: bool) -> Item:
     shape = SHAPES[level]
     if shape.hop:
-        return _hop(rng, level, shape.facts, answerable)
+        return _hop(rng, level, shape, answerable)
     key = f"{rng.choice(LETTERS)}{rng.choice(ATTRIBUTES)}" if shape.paired else rng.choice(LETTERS)
     facts = _facts(rng, key, shape, stated=answerable)
     kind = "answerable" if answerable else "entity swap" if shape.paired else "unknown entity"
@@ -86,15 +88,15 @@ def _facts(rng: random.Random, key: str, shape: Shape, *, stated: bool) -> dict[
         ]
         rest = rng.sample([pair for pair in pairs if pair != key and pair not in near], shape.facts - 2)
         keys = [*near, key, *rest[1:]] if stated else near + rest
-    return {name: str(rng.randrange(100)) for name in keys}
+    return {name: str(rng.randrange(shape.values)) for name in keys}
 
 
-def _hop(rng: random.Random, level: int, count: int, answerable: bool) -> Item:
+def _hop(rng: random.Random, level: int, shape: Shape, answerable: bool) -> Item:
     start, end, other = rng.sample(LETTERS, 3)
     asked = rng.choice(ATTRIBUTES)
     left = [attribute for attribute in ATTRIBUTES if attribute != asked]
-    keys = [end + asked if answerable else end + left[0], start + asked, other + left[1]][: count - 1]
-    facts = {f"{start}=": end, **{name: str(rng.randrange(100)) for name in keys}}
+    keys = [end + asked if answerable else end + left[0], start + asked, other + left[1]][: shape.facts - 1]
+    facts = {f"{start}=": end, **{name: str(rng.randrange(shape.values)) for name in keys}}
     kind = "answerable" if answerable else "missing relation"
     return _item(rng, facts, question=f"{start}={asked}", asked=end + asked, level=level, kind=kind)
 
