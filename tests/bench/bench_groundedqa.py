@@ -33,7 +33,7 @@ from snooze_groundedqa import (
 )
 
 from tests.bench.groundedqa_items import generator
-from tests.bench.groundedqa_leaks import leaks
+from tests.bench.groundedqa_leaks import even, leaks
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 SQUAD = SHARED / "data/qa/squad2_cs224n_dev.json"
@@ -69,7 +69,7 @@ def normaliser_and_policies(quick: bool) -> dict[str, Any]:
             task for split in ("train", "eval") for task in _tasks(source="squad", path=SQUAD, split=split)
         ]
         found["squad_policies"] = _policies(balanced[::10] if quick else balanced)
-    return found | leaks(6000 if quick else 24_000)
+    return found | leaks(even(6000 if quick else 24_000))
 
 
 def _tasks(**config: Any) -> list[GroundedQATask]:

@@ -20,9 +20,13 @@ STOP = " the a an of in is was did does do what which who whom whose when where 
 _NAME = re.compile(r"[A-Z]\w+(?: [A-Z]\w+)+")
 
 
-def leaks(count: int) -> dict[str, Any]:
-    """Held-out accuracies of both adversaries on `count` items of all levels, half of them without an answer."""
-    drawn = list(items(side="train", size=count, levels=sorted(LEVELS), unanswerable_share=0.5, seed=11))
+def even(count: int) -> list[Item]:
+    """`count` items of all levels, half of them without an answer."""
+    return list(items(side="train", size=count, levels=sorted(LEVELS), unanswerable_share=0.5, seed=11))
+
+
+def leaks(drawn: Sequence[Item]) -> dict[str, Any]:
+    """Accuracies of both adversaries on the half of the items that they were not fitted to."""
     rng = np.random.default_rng(0)
     drawn = [drawn[i] for i in rng.permutation(len(drawn))]
     label = np.array([item.answer is not None for item in drawn], dtype=float)
@@ -39,7 +43,7 @@ def leaks(count: int) -> dict[str, Any]:
         "overlap_best_single_accuracy": max(singles),
         "overlap_learned_accuracy": _logistic(_products(overlap), label),
         "overlap_learned_by_level": by_level,
-        "items": count,
+        "items": len(drawn),
     }
 
 

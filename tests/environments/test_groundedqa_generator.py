@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,8 @@ from snooze_groundedqa.generator.bare import SHAPES, bare_item, side_of
 from snooze_groundedqa.generator.items import read_item
 from snooze_groundedqa.generator.names import NAMES
 from snooze_groundedqa.generator.relations import DISTRACTORS, RELATIONS
+
+from tests.bench.groundedqa_leaks import even, leaks
 
 ALL = sorted(LEVELS)
 
@@ -144,6 +147,21 @@ def test_a_larger_size_keeps_the_smaller_one_and_another_seed_does_not(bare):
     assert made(size=120, bare=bare) == made(size=360, bare=bare)[:120]
     assert made(size=120, bare=bare) != made(size=120, bare=bare, seed=1)
     assert len({(i.passage, i.question) for i in made(size=900, bare=bare)}) == 900
+
+
+def test_neither_the_question_nor_string_overlap_tells_answerable_items_from_near_misses():
+    found = leaks(even(4000))
+    assert found["question_only_accuracy"] <= 0.55
+    assert found["overlap_best_single_accuracy"] <= 0.70
+    assert found["overlap_learned_accuracy"] <= 0.70
+
+
+def test_a_planted_leak_is_found():
+    drawn = even(2000)
+    told = [replace(item, question=f"Pray, {item.question}") if item.answer else item for item in drawn]
+    assert leaks(told)["question_only_accuracy"] > 0.95
+    bared = [replace(item, passage="Nothing is known. Nothing at all.") if item.answer is None else item for item in drawn]
+    assert leaks(bared)["overlap_best_single_accuracy"] > 0.95
 
 
 def test_the_sides_share_no_name():
