@@ -38,6 +38,10 @@ class TaskInfo:
     """Passes to skip after a too-easy group; 0 = never snooze, inf = permanent, None = dataset's or global (Z6)."""
     cluster: str | None = None
     text: str = ""
+    side: str | None = None
+    """One-sided behaviour that the task rewards ("refuse", "comply"), for the conflict monitor (M4)."""
+    duration_s: float | None = None
+    """Seconds that a group is expected to take before any was measured, None = like the others (A3)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

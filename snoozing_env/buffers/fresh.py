@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import Field
 
@@ -40,6 +40,23 @@ class FreshBuffer:
         """Up to n groups, oldest first, that are within the staleness bound at `version`."""
         self.expire(version=version)
         taken, self._groups = self._groups[:n], self._groups[n:]
+        return taken
+
+    def take_of(
+        self, open_places: Mapping[str, int], *, version: int, dataset_of: Callable[[Group], str]
+    ) -> list[Group]:
+        """Oldest first, of each dataset up to so many; the others' groups wait on."""
+        self.expire(version=version)
+        left = dict(open_places)
+        taken: list[Group] = []
+        kept: list[Group] = []
+        for group in self._groups:
+            name = dataset_of(group)
+            fits = left.get(name, 0) > 0
+            (taken if fits else kept).append(group)
+            if fits:
+                left[name] -= 1
+        self._groups = kept
         return taken
 
     def expire(self, *, version: int) -> int:

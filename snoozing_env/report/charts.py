@@ -60,6 +60,7 @@ HEALTH = (
     Measure(name="ratio_mean", title="Importance ratio", show=lambda v: f"{v:.3f}", note="Against the policy that sampled; 1 = on-policy."),
     Measure(name="lag_mean", title="Lag", low=0.0, note="Policy versions between sampling and training."),
     Measure(name="forgotten", title="Forgotten", low=0.0, note="Woken tasks that were no longer mastered."),
+    Measure(name="fallback", title="Fallen back", low=0.0, high=1.0, note="1 while draws are uniform because the held-out accuracy fell."),
     Measure(name="carried_groups", title="Carried groups", low=0.0, note="Informative groups kept for the next step."),
 )  # fmt: skip
 

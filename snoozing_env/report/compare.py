@@ -16,7 +16,16 @@ from pathlib import Path
 import numpy as np
 
 from snoozing_env.errors import StateError
-from snoozing_env.report.runlog import FILE_NAME, EndRecord, EvalRecord, Record, RunRecord, StepRecord, read
+from snoozing_env.report.runlog import (
+    FILE_NAME,
+    EndRecord,
+    EvalRecord,
+    FallbackRecord,
+    Record,
+    RunRecord,
+    StepRecord,
+    read,
+)
 from snoozing_env.types import Floats
 
 
@@ -28,6 +37,7 @@ class Run:
     header: RunRecord
     steps: tuple[StepRecord, ...]
     evals: tuple[EvalRecord, ...]
+    fallbacks: tuple[FallbackRecord, ...]
     end: EndRecord | None
     label: str
     """Unique among the runs it was loaded with."""
@@ -100,6 +110,7 @@ def load_runs(paths: Sequence[str | os.PathLike[str]]) -> list[Run]:
             header=header,
             steps=tuple(r for r in records if isinstance(r, StepRecord)),
             evals=tuple(r for r in records if isinstance(r, EvalRecord)),
+            fallbacks=tuple(r for r in records if isinstance(r, FallbackRecord)),
             end=next((r for r in reversed(records) if isinstance(r, EndRecord)), None),
             label=label,
         )

@@ -74,6 +74,8 @@ class StepRecord:
     """Largest |trainer - behaviour| log-prob of a trained token; without stale groups, how far engine and trainer differ."""
     rungs: tuple[str, ...] | None = None
     """Rungs of the saturation ladder that were climbed in this step (F3)."""
+    fallback: int | None = None
+    """1 while the scheduler draws uniformly because the evaluation has fallen, 0 otherwise (S11)."""
     seconds_rollout: float | None = None
     seconds_train: float | None = None
     seconds_sync: float | None = None
@@ -118,6 +120,22 @@ class EvalRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FallbackRecord:
+    """The evaluation sent the scheduler back to uniform draws, or let its selector return (S11)."""
+
+    event: ClassVar[str] = "fallback"
+    step: int
+    action: str
+    """"fall_back" or "recover"."""
+    accuracy: float
+    best: float
+    """Of the best evaluation before, on the same tasks."""
+    low: float | None = None
+    """Interval of the change, paired by task, at the fallback's confidence."""
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndRecord:
     """Why the run stopped."""
 
@@ -126,9 +144,9 @@ class EndRecord:
     seconds: float | None = None
 
 
-Record: TypeAlias = RunRecord | StepRecord | EvalRecord | EndRecord
+Record: TypeAlias = RunRecord | StepRecord | EvalRecord | FallbackRecord | EndRecord
 RECORDS: Mapping[str, type[Record]] = {
-    kind.event: kind for kind in (RunRecord, StepRecord, EvalRecord, EndRecord)
+    kind.event: kind for kind in (RunRecord, StepRecord, EvalRecord, FallbackRecord, EndRecord)
 }
 KINDS: Mapping[str, tuple[type, ...]] = {
     "int": (int,),

@@ -1,9 +1,10 @@
 """The run log: one JSON object per line, appended while a run lives, read by the report.
 
-    run     once per start or resume   what is being trained, with which recipe and versions
-    step    once per trainer step      what was generated, trained, snoozed, and what it cost
-    eval    at a fixed interval        the held-out, unfiltered evaluation (F6)
-    end     once                       why the run stopped
+    run       once per start or resume   what is being trained, with which recipe and versions
+    step      once per trainer step      what was generated, trained, snoozed, and what it cost
+    eval      at a fixed interval        the held-out, unfiltered evaluation (F6)
+    fallback  now and then             the evaluation sent the scheduler back to uniform, or let it return (S11)
+    end       once                       why the run stopped
 
 A process may be killed between any two bytes, so a torn *last* line is expected and dropped; a torn line in
 the middle means the file was damaged by something else, and is an error that names the line.
@@ -22,6 +23,7 @@ from snoozing_env.errors import StateError
 from snoozing_env.report.records import (
     EndRecord,
     EvalRecord,
+    FallbackRecord,
     Record,
     RunRecord,
     Sample,
@@ -34,6 +36,7 @@ __all__ = [
     "FILE_NAME",
     "EndRecord",
     "EvalRecord",
+    "FallbackRecord",
     "Record",
     "RunLog",
     "RunRecord",
@@ -153,6 +156,9 @@ def _survives(record: Record, step: int) -> bool:
     match record:
         case StepRecord() | EvalRecord():
             return record.step <= step
+        case FallbackRecord():
+            # Decided after the checkpoint of its step was written; the resumed run decides it again.
+            return record.step < step
         case EndRecord():
             return False
         case RunRecord():

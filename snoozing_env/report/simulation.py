@@ -49,6 +49,7 @@ COLUMNS = (
     Column(title="asleep", read=lambda s: s.asleep_share, show=share),
     Column(title="woken", read=lambda s: s.woken, show=lambda v: count(round(v))),
     Column(title="forgotten", read=lambda s: s.forgotten, show=lambda v: count(round(v))),
+    Column(title="fallen back", read=lambda s: s.fallback_share or None, show=share),
     Column(title="dip +1", read=lambda s: s.dips.get("+1"), show=lambda v: f"{v:.2f}"),
     Column(title="dip −1", read=lambda s: s.dips.get("-1"), show=lambda v: f"{v:.2f}"),
 )  # fmt: skip

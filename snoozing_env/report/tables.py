@@ -112,6 +112,7 @@ def events_section(drawn: Sequence[Style]) -> str:
             "saturation ladder",
             lambda r: ", ".join(f"{name} {n}×" for name, n in r.rungs.most_common()) or "–",
         ),
+        ("fell back to uniform", fallbacks),
     )
     rows = [[escape(s.run.label), *(escape(say(s.run)) for _, say in counted)] for s in drawn]
     keep = [0, *(i for i in range(1, len(counted) + 1) if any(row[i] != "–" for row in rows))]
@@ -121,6 +122,18 @@ def events_section(drawn: Sequence[Style]) -> str:
     shown = table([headers[i] for i in keep], [[row[i] for i in keep] for row in rows])
     return (
         f'<section><h2>What the scheduler did</h2><p class="note">Totals over the run.</p>{shown}</section>'
+    )
+
+
+def fallbacks(run: Run) -> str:
+    """When the evaluation sent the scheduler back to uniform draws, and when it returned."""
+    words = {"fall_back": "fell back", "recover": "returned"}
+    return (
+        "; ".join(
+            f"{words.get(r.action, r.action)} at step {r.step} ({percent(r.accuracy)}, best {percent(r.best)})"
+            for r in run.fallbacks
+        )
+        or "–"
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,7 +36,15 @@ class Runner(Protocol):
         ...
 
 
-OnFinished = Callable[[Group, Fate], None]
+class Watcher:
+    """Told what becomes of every group, in the loop's thread, after the scheduler was; subclasses keep books."""
+
+    def finished(self, group: Group, fate: Fate) -> None: ...
+
+    def lost(self, flight: Flight) -> None: ...
+
+    def expired(self, groups: Sequence[Group]) -> None:
+        """Accepted groups that were too old when their step came."""
 
 
 @dataclass(slots=True)
@@ -77,12 +85,12 @@ class AsyncLoop:
         gate: GateConfig,
         ladder: Ladder,
         keys: tuple[str, ...],
-        on_finished: OnFinished = lambda group, fate: None,
+        watcher: Watcher | None = None,
     ) -> None:
-        """`keys` [N]: the tasks' durable keys. `on_finished` sees every finished group after the scheduler has."""
+        """`keys` [N]: the tasks' durable keys."""
         self.runner, self.scheduler, self.planner, self.durations = runner, scheduler, planner, durations
         self.gate, self.ladder, self.keys = gate, ladder, keys
-        self.on_finished = on_finished
+        self._watcher = watcher or Watcher()
         self.next_group_id = 0
         self._flights: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -107,10 +115,12 @@ class AsyncLoop:
             self._check_alive()
             self._changed.clear()
             await self._changed.wait()
-        step, expired = self.planner.step, self.planner.counts.expired
+        step, expired = self.planner.step, self.planner.expire()
+        if expired:
+            self._watcher.expired(expired)
         groups = self.planner.take()
         self.ladder.close_step(trained=len(groups))
-        batch = self._batch(step, groups, expired=self.planner.counts.expired - expired)
+        batch = self._batch(step, groups, expired=len(expired))
         self._tally = Tally(started_s=self._now())
         self.fill()
         return batch
@@ -196,10 +206,11 @@ class AsyncLoop:
         self._tally.add(group, verdict)
         if fate == "over_age" and self.planner.config.over_age == "requeue":
             self.scheduler.offer(flight.task)
-        self.on_finished(group, fate)
+        self._watcher.finished(group, fate)
 
     def _lose(self, flight: Flight) -> None:
         self.planner.lose(flight.id)
+        self._watcher.lost(flight)
         self._tally.lost += 1
 
     def _hold(self, error: EngineError) -> None:

@@ -1,7 +1,7 @@
 """Tasks of a verifiers v1 task set ⇄ the scheduler's indices.
 
 Works with any installed task set: the curriculum fields (`dataset`, `domain`, `difficulty_prior`, `snooze_factor`,
-`cluster`) are read with defaults, so an environment that knows nothing of this project schedules as well.
+`cluster`, `side`) are read with defaults, so an environment that knows nothing of this project schedules as well.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ def task_info(task: vf.Task) -> TaskInfo:
         difficulty_prior=None if prior is None else float(prior),
         snooze_factor=None if factor is None else float(factor),
         cluster=getattr(data, "cluster", None),
+        duration_s=getattr(data, "duration_s", None),
         text=data.prompt_text,
+        side=getattr(data, "side", None),
     )
 
 

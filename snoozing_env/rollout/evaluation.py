@@ -11,7 +11,7 @@ from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
 from snoozing_env.errors import CatalogueError
-from snoozing_env.report.intervals import clustered
+from snoozing_env.intervals import clustered
 from snoozing_env.rollout.catalogue import Catalogue
 from snoozing_env.rollout.engines.base import SamplingParams
 from snoozing_env.rollout.runner import GroupRunner, run_all
@@ -88,7 +88,7 @@ async def evaluate(runner: GroupRunner, config: EvaluationConfig) -> Evaluation:
         n_tasks=len(judged),
         n_samples=sum(int(g.outcome.valid_rewards.size) for g in judged),
         by_domain=_mean_by(runner.catalogue.domains, judged, means),
-        by_side=_mean_by(sides(runner.catalogue), judged, means),
+        by_side=_mean_by([info.side or "" for info in runner.catalogue.infos], judged, means),
         groups=tuple(judged),
     )
 
@@ -101,11 +101,6 @@ def check_held_out(train: Catalogue, held_out: Catalogue) -> None:
             f"{len(shared)} of the {len(held_out)} held-out tasks are also trained on (first: {min(shared)!r}); give "
             "[evaluation.taskset] a split or source of its own"
         )
-
-
-def sides(catalogue: Catalogue) -> tuple[str, ...]:
-    """The one-sided behaviour of each task ("answer", "abstain"), "" where its data names none."""
-    return tuple(str(getattr(task.data, "side", None) or "") for task in catalogue.tasks)
 
 
 def _mean_by(names: Sequence[str], groups: Sequence[Group], means: Floats) -> dict[str, float]:

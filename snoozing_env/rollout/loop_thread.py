@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -28,12 +28,28 @@ class LoopThread:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
-    def run(self, program: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the loop and wait for it; an interrupt cancels it first."""
+    def run(
+        self,
+        program: Coroutine[Any, Any, T],
+        *,
+        meanwhile: Callable[[], None] | None = None,
+        every_s: float = 0.5,
+    ) -> T:
+        """Run a coroutine in the loop and wait for it; an interrupt cancels it first.
+
+        `meanwhile` is called in the caller's thread every `every_s` seconds of the wait.
+        """
         future = asyncio.run_coroutine_threadsafe(program, self._loop)
         try:
+            while meanwhile is not None:
+                try:
+                    return future.result(timeout=every_s)
+                except TimeoutError:
+                    if future.done():  # the program's own time-out, not ours
+                        raise
+                    meanwhile()
             return future.result()
-        except KeyboardInterrupt:
+        except BaseException:
             future.cancel()
             raise
 

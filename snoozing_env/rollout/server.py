@@ -31,6 +31,7 @@ from snoozing_env.errors import EngineError
 
 HOST = "127.0.0.1"
 STOP_GRACE_S = 20.0
+RESTARTS = 5
 PR_SET_PDEATHSIG = 1
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -47,6 +48,8 @@ class VllmServerConfig(BaseConfig):
     """Model name that requests ask for."""
     port: int = Field(0, ge=0, le=65535)
     """TCP port on 127.0.0.1; 0 = any free one."""
+    replicas: int = Field(1, ge=1)
+    """Servers to start; a recipe spreads its requests over them and restarts one that dies."""
     device: Device = "auto"
     """"auto" = cuda when an NVIDIA driver is visible, else cpu."""
     dtype: str = "auto"
@@ -90,6 +93,8 @@ class VllmServer:
         self.log = Path(config.log) if config.log else None
         self._say = progress or (lambda text: None)
         self._process: subprocess.Popen[bytes] | None = None
+        self.restarts = 0
+        """Times that it was launched again."""
 
     @property
     def base_url(self) -> str:
@@ -157,6 +162,25 @@ class VllmServer:
                 self._say(f"waiting for vllm serve, {waited:.0f} s of at most {self.config.wait_s:.0f}")
             time.sleep(0.2)
         self._say(f"vllm serve is ready after {time.monotonic() - started:.0f} s")
+
+    def relaunch(self) -> None:
+        """Launch again, on the same port, a server that ended; its log is kept beside the new one.
+
+        Raises:
+            EngineError: it has ended `RESTARTS` times; the message has the log's tail.
+        """
+        if self._process is None or self.running:
+            raise EngineError("only a server that was launched and has ended can be launched again")
+        if self.restarts >= RESTARTS:
+            raise EngineError(
+                f"vllm serve ended {self.restarts + 1} times; it is not started again\n{self.tail()}"
+            )
+        self.restarts += 1
+        _kill_group(self._process.pid)
+        if self.log is not None and self.log.exists():
+            self.log.replace(self.log.with_name(f"{self.log.name}.ended-{self.restarts}"))
+        self.config = self.config.model_copy(update={"port": self.port})
+        self.launch()
 
     def start(self) -> Self:
         self.launch()

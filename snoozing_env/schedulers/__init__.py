@@ -11,11 +11,12 @@ from snoozing_env.config import parse_config
 from snoozing_env.errors import CatalogueError, ConfigError, did_you_mean
 from snoozing_env.schedulers.band import BandConfig
 from snoozing_env.schedulers.base import LoadReport, Scheduler
-from snoozing_env.schedulers.curriculum import Curriculum, CurriculumConfig
+from snoozing_env.schedulers.curriculum import Curriculum
 from snoozing_env.schedulers.learnability import LearnabilityConfig
 from snoozing_env.schedulers.lze import LzeConfig
 from snoozing_env.schedulers.prioritized import PrioritizedConfig
 from snoozing_env.schedulers.progress import ProgressConfig
+from snoozing_env.schedulers.shared import CurriculumConfig
 from snoozing_env.schedulers.staged import StagedConfig
 from snoozing_env.schedulers.thompson import ThompsonConfig
 from snoozing_env.schedulers.uniform import UniformConfig

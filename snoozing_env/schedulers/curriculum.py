@@ -6,63 +6,27 @@ observe ─▶ too few valid: offer again ─ else ─▶ selector, difficulty �
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
-from snoozing_env.config import FrozenConfig
 from snoozing_env.errors import ConfigError
 from snoozing_env.schedulers.base import LoadReport
 from snoozing_env.schedulers.clock import DatasetClock
-from snoozing_env.schedulers.difficulty import Columns, Difficulty, DifficultyConfig
-from snoozing_env.schedulers.mixture import Mixture, MixtureConfig
+from snoozing_env.schedulers.conflict import NO_CAP, Conflict, Wake
+from snoozing_env.schedulers.difficulty import Columns, Difficulty
+from snoozing_env.schedulers.ledger import Ledger
+from snoozing_env.schedulers.mixture import Mixture
 from snoozing_env.schedulers.outcomes import OutcomeTable, distinct_chunks, tabulate
 from snoozing_env.schedulers.passes import PassQueue
 from snoozing_env.schedulers.reversion import Reversion
-from snoozing_env.schedulers.selector import Pool, Selector
-from snoozing_env.schedulers.snooze import Snooze, SnoozeConfig
+from snoozing_env.schedulers.selector import AnyOpen, Pool
+from snoozing_env.schedulers.shared import CurriculumConfig, SelectedConfig
+from snoozing_env.schedulers.snooze import Snooze
 from snoozing_env.schedulers.source import Passes, Selection, Source
 from snoozing_env.schedulers.state import Snapshot, match_keys
 from snoozing_env.types import Bools, GroupOutcome, Ints, TaskInfo
-
-
-class CurriculumConfig(FrozenConfig):
-    """What every kind of scheduler shares."""
-
-    snooze: SnoozeConfig = SnoozeConfig()
-    """When a task sleeps: --scheduler.snooze.skip-passes N (default: 5.0), .mode, .spread, .datasets, .easy-share,
-    .tolerance, .too-hard, .too-hard-cap."""
-    difficulty: DifficultyConfig = DifficultyConfig()
-    """How pass rates are estimated: --scheduler.difficulty.estimate (last, ema or beta), .alpha, .decay,
-    .prior-strength."""
-    mixture: MixtureConfig | None = None
-    """Shares of datasets; None = wherever the rule finds tasks."""
-    min_valid: int = Field(default=2, ge=1)
-    """Groups with fewer valid rollouts teach nothing and are offered again (D1)."""
-    max_retries: int = Field(default=2, ge=0)
-    """Times in a row that such a group is offered again at once; after that it waits for its next pass."""
-
-    @property
-    def name(self) -> str:
-        """The config's `kind`, under which its state is saved."""
-        return str(type(self).model_fields["kind"].default)
-
-    def selector(self, pool: Pool) -> Selector | None:
-        """The rule that picks tasks; None = passes alone."""
-        return None
-
-
-class SelectedConfig(CurriculumConfig):
-    """What every kind with a selector shares."""
-
-    epsilon: float = Field(default=0.02, gt=0, le=1)
-    """Share of each draw that comes from uniform passes, so that no rule starves a task (S11): each is drawn within
-    1/epsilon passes of draws. The floor's groups are as informative as uniform's; in the chapter's simulation the
-    band keeps .963 of its groups with hardly a floor, .961 at .02, .957 at .05."""
-    half_life: float = Field(default=200.0, gt=0)
-    """Weight updates after which an unvisited task's evidence counts half; inf = never (S4)."""
 
 
 class Curriculum:
@@ -72,18 +36,17 @@ class Curriculum:
         self.config = config
         self.tasks = tuple(tasks)
         seeds = np.random.SeedSequence(seed).spawn(3)
-        self._pass_rng, self._snooze_rng, self._selector_rng = (np.random.default_rng(s) for s in seeds)
+        self._pass_rng, snooze_rng, self._selector_rng = (np.random.default_rng(s) for s in seeds)
         n = len(self.tasks)
         self.queue = PassQueue(n, self._pass_rng)
-        self.snooze = Snooze(config.snooze, self.tasks, self._snooze_rng)
+        self.conflict = Conflict(config.conflict, self.tasks)
+        self.snooze = Snooze(config.snooze, self.tasks, snooze_rng, self.conflict.sides)
         self.difficulty = Difficulty(config.difficulty, self.tasks)
         half_life = config.half_life if isinstance(config, SelectedConfig) else float("inf")
         self._reversion = Reversion(half_life, self.difficulty)
         self.source: Source = self._build_source(config)
-        self._busy_N = np.zeros(n, np.bool_)
-        self._drawn_pass_N = np.zeros(n, np.int32)
-        self._retries_N = np.zeros(n, np.uint8)
-        self._drawn = self._observed = self._unjudged = 0
+        self.ledger = Ledger(n, config.max_retries)
+        self._fallen_back = False
 
     def _build_source(self, config: CurriculumConfig) -> Source:
         pool = Pool(
@@ -104,7 +67,33 @@ class Curriculum:
             clock,
             epsilon=config.epsilon if isinstance(config, SelectedConfig) else 0.0,
             mixture=None if mixture is None else Mixture(mixture, clock.names, clock.size_D),
+            fallback=AnyOpen(pool),
         )
+
+    # -- the way back to uniform ------------------------------------------------------------------------
+
+    @property
+    def fallen_back(self) -> bool:
+        """Whether draws are uniform until `recover` (S11)."""
+        return self._fallen_back
+
+    def fall_back(self) -> None:
+        """Draw uniformly until `recover`: passes over the awake tasks, within each dataset where a mixture sets shares.
+
+        For a trainer whose fixed, unfiltered evaluation has dropped (S11). The selector goes on learning, so that it is
+        up to date when it returns; snoozing, the mixture and the conflict monitor stay as configured, for `uniform`
+        has them too. Where passes are all there is, nothing changes but the metric.
+        """
+        self._set_fallen_back(True)
+
+    def recover(self) -> None:
+        """Let the selector draw again."""
+        self._set_fallen_back(False)
+
+    def _set_fallen_back(self, fallen_back: bool) -> None:
+        self._fallen_back = fallen_back
+        if isinstance(self.source, Selection):
+            self.source.fallen_back = fallen_back
 
     # -- drawing ----------------------------------------------------------------------------------------
 
@@ -112,30 +101,38 @@ class Curriculum:
         """[≤n] idle tasks, now busy: n of them whenever n are awake, the longest asleep when none is (Z11).
 
         With a mixture, `missing` says what each dataset still lacks in the batch (see `batch_shares`): then only
-        tasks of those datasets are drawn, in that proportion.
+        tasks of those datasets are drawn, in that proportion and no sleeper woken; short = one of them has too few
+        awake.
         """
         if n < 0:
             raise ValueError(f"draw(n) needs n >= 0, got {n}")
+        busy_N = self.ledger.busy_N
         task_B, pass_B = (
-            self.source.take(n, self._busy_N)
-            if missing is None
-            else self._mixed.take(n, self._busy_N, missing)
+            self.source.take(n, busy_N) if missing is None else self._mixed.take(n, busy_N, missing)
         )
-        self._drawn_pass_N[task_B] = pass_B
-        if n and not len(task_B):
-            barred_N = self._busy_N if missing is None else self._busy_N | ~self._mixed.of(missing)
-            task_B = self._wake_longest(n, barred_N)
-            self._busy_N[task_B] = True
-            self._drawn_pass_N[task_B] = self.source.now(task_B)
+        if n and not len(task_B) and missing is None:
+            task_B = self._wake_longest(n, busy_N)
+            pass_B = self.source.now(task_B)
+        self.ledger.drew(task_B, pass_B)
         # A draw that comes up short has offered every idle task; those asleep let it go by.
-        idle = n if len(task_B) == n else len(self.tasks) - int(self._busy_N.sum()) + len(task_B)
+        idle = n if len(task_B) == n else len(self.tasks) - int(busy_N.sum()) + len(task_B)
         self.source.drew(task_B, offered=min(n, idle))
-        self._drawn += len(task_B)
         return task_B
 
     def batch_shares(self, batch: int) -> dict[str, int]:
         """Groups per dataset that the next trained batch should hold; rounding is carried from batch to batch (M1)."""
         return self._mixed.batch_shares(batch)
+
+    @property
+    def exact_batches(self) -> bool:
+        """Whether the mixture's shares are those of the trained batch; then a loop asks `batch_shares` first."""
+        return self.config.mixture is not None and self.config.mixture.shares_of == "batch"
+
+    def settle_batch(
+        self, asked: Mapping[str, int], trained: Mapping[str, int], barren: Collection[str] = ()
+    ) -> None:
+        """What became of `batch_shares`, group by group: who lent places is repaid in later batches (M2)."""
+        self._mixed.settle_batch(asked, trained, barren)
 
     @property
     def _mixed(self) -> Selection:
@@ -152,20 +149,23 @@ class Curriculum:
 
     def wake(self, n: int) -> int:
         """Wake up to n tasks, the longest asleep first; they come up at the next draw."""
-        woken_B = self._wake_longest(n, self._busy_N)
-        for task in woken_B[::-1]:
-            self.queue.put_first(int(task))
+        woken_B = self._wake_longest(n, self.ledger.busy_N)
+        self._put_first(woken_B)
         return len(woken_B)
+
+    def _put_first(self, task_B: Ints) -> None:
+        for task in task_B[::-1]:
+            self.queue.put_first(int(task))
 
     def release(self, index: int) -> None:
         """Free a drawn task whose group was lost; it is offered again first."""
-        if self._busy_N[index]:
-            self._busy_N[index] = False
+        if self.ledger.busy_N[index]:
+            self.ledger.busy_N[index] = False
             self.queue.put_first(index)
 
     def offer(self, index: int) -> None:
         """Offer an idle task again first: its group was observed, but came too late to be trained."""
-        if not self._busy_N[index]:
+        if not self.ledger.busy_N[index]:
             self.queue.put_first(index)
 
     # -- learning ---------------------------------------------------------------------------------------
@@ -184,35 +184,43 @@ class Curriculum:
             self._learn(table)
 
     def _learn(self, table: OutcomeTable) -> None:
-        self._busy_N[table.task_B] = False
-        self._observed += len(table.task_B)
+        self.ledger.finished(table.task_B)
         judged = table.valid_B >= np.minimum(self.config.min_valid, table.size_B)
         if not judged.all():
-            self._retry(table.task_B[~judged])
+            again, wait = self.ledger.failed(table.task_B[~judged])
+            self._put_first(again)
+            self.source.wait(wait)
             table = table.where(judged)
         task_B = table.task_B
-        self._retries_N[task_B] = 0
-        easy_B, hard_B = self._extremes(table)
+        self.ledger.judged(task_B)
+        easy_B, hard_B = self.snooze.extremes(table)
         self.source.observe(table, easy_B=easy_B)
         self.difficulty.observe(task_B, table.sum_B, table.valid_B.astype(np.float64))
         self._reversion.observe(task_B, table.version_B)
+        wakes = self.conflict.observe(table, recheck_B=self.snooze.rechecks(task_B))
         self.snooze.observe(
-            task_B, easy_B=easy_B, hard_B=hard_B, drawn_pass_B=self._drawn_pass_N[task_B].astype(np.int64)
+            task_B,
+            easy_B=easy_B,
+            hard_B=hard_B,
+            drawn_pass_B=self.ledger.drawn_pass_N[task_B].astype(np.int64),
+            most_B=self.conflict.most(task_B),
         )
+        for wake in wakes:
+            self._wake_side(wake)
 
-    def _extremes(self, table: OutcomeTable) -> tuple[Bools, Bools]:
-        """[B] too easy and too hard: every valid reward at the maximum or at zero, and enough of them (Z1)."""
-        snooze = self.config.snooze
-        enough = table.valid_B >= np.ceil(snooze.easy_share * table.size_B)
-        return enough & (table.min_B >= 1.0 - snooze.tolerance), enough & (table.max_B <= snooze.tolerance)
+    def _wake_side(self, wake: Wake) -> None:
+        elsewhere_N = self.conflict.sides.side_N != wake.side
+        if wake.most < NO_CAP:
+            asleep_N = self.snooze.asleep_N(self.source.now_N())
+            self.snooze.shorten(np.flatnonzero(asleep_N & ~elsewhere_N), wake.most)
+        if wake.looks:
+            self._put_first(self._wake_longest(wake.looks, self.ledger.busy_N | elsewhere_N))
 
-    def _retry(self, task_B: Ints) -> None:
-        self._unjudged += len(task_B)
-        again = self._retries_N[task_B] < self.config.max_retries
-        self._retries_N[task_B] = np.where(again, self._retries_N[task_B] + 1, 0)
-        for task in task_B[again]:
-            self.queue.put_first(int(task))
-        self.source.wait(task_B[~again])
+    def warnings(self) -> list[str]:
+        """What the run should say aloud, once each: what came up since the last call."""
+        messages = list(self.conflict.messages)
+        self.conflict.messages.clear()
+        return messages
 
     # -- reporting and state ----------------------------------------------------------------------------
 
@@ -220,15 +228,11 @@ class Curriculum:
         n = max(len(self.tasks), 1)
         common = {
             "passes": self.source.position,
-            "drawn_groups": float(self._drawn),
-            "observed_groups": float(self._observed),
-            "unjudged_groups": float(self._unjudged),
-            "busy": float(self._busy_N.sum()),
+            **self.ledger.metrics(),
+            "fallback": float(self._fallen_back),
             "asleep_share": float(self.snooze.asleep_N(self.source.now_N()).sum()) / n,
-            "snoozed": float(self.snooze.snoozed),
-            "woken": float(self.snooze.woken),
-            "woken_early": float(self.snooze.woken_early),
-            "forgotten": float(self.snooze.forgotten),
+            **self.snooze.metrics(),
+            **self.conflict.metrics(),
             "visited_share": float((self.difficulty.visits_N > 0).sum()) / n,
             "pass_rate_mean": float(self.difficulty.mean_N().mean()),
         }
@@ -242,14 +246,10 @@ class Curriculum:
         meta: dict[str, Any] = {
             **self.queue.state(),
             "pass_rng": self._pass_rng.bit_generator.state,
-            "snooze_rng": self._snooze_rng.bit_generator.state,
-            "snooze_clock": self.snooze.clock,
-            "counts": {
-                "drawn": self._drawn,
-                "observed": self._observed,
-                "unjudged": self._unjudged,
-                **{name: getattr(self.snooze, name) for name in _SNOOZE_COUNTS},
-            },
+            "snooze": self.snooze.state(),
+            "fallen_back": self._fallen_back,
+            "conflict": self.conflict.state(),
+            "counts": self.ledger.state(),
         }
         if isinstance(self.source, Selection):
             meta["selection"] = self.source.state()
@@ -279,7 +279,7 @@ class Curriculum:
                 column[moved_N >= 0] = old[moved_N[moved_N >= 0]]
         meta = snapshot.meta
         self._pass_rng.bit_generator.state = meta["pass_rng"]
-        self._snooze_rng.bit_generator.state = meta["snooze_rng"]
+        self.snooze.restore(meta["snooze"])
         to_new = np.full(len(snapshot.keys), -1, np.int64)
         to_new[moved_N[moved_N >= 0]] = np.flatnonzero(moved_N >= 0)
         self.queue.restore(meta, snapshot.column("order"), to_new, fresh=np.flatnonzero(moved_N < 0))
@@ -287,26 +287,19 @@ class Curriculum:
             self._selector_rng.bit_generator.state = meta["selector_rng"]
             self._reversion.now = int(meta["version"])
             self.source.restore(meta["selection"], to_new)
-        self.snooze.clock = int(meta["snooze_clock"])
-        counts = meta["counts"]
-        self._drawn, self._observed, self._unjudged = counts["drawn"], counts["observed"], counts["unjudged"]
-        for name in _SNOOZE_COUNTS:
-            setattr(self.snooze, name, int(counts[name]))
-        self._busy_N[:] = False
+        self.conflict.restore(meta["conflict"])
+        self.ledger.restore(meta["counts"])
+        self._set_fallen_back(bool(meta["fallen_back"]))
         return report
 
     def _columns(self) -> Columns:
-        """Live arrays by column name; 42 bytes a task, and at most 22 more for a selector."""
+        """Live arrays by column name; 46 bytes a task, and at most 18 more for a selector."""
         common: Columns = {
             "order": self.queue.order_N,
-            "drawn_pass": self._drawn_pass_N,
-            "retries": self._retries_N,
+            **self.ledger.columns(),
             **self.snooze.columns(),
             **self.difficulty.columns(),
         }
         if isinstance(self.source, Selection):
             common |= {"seen": self._reversion.seen_N, **self.source.selector.columns()}
         return common
-
-
-_SNOOZE_COUNTS = ("snoozed", "woken", "forgotten", "woken_early")

@@ -1,15 +1,16 @@
 """Shares of datasets: by draw, or of the final batch, exact to the group (M1, M2, M3).
 
-draw side    ideal = share · n + what is owed ─▶ largest remainder ─▶ groups per dataset; a dataset that has nothing
-             to give lends its places to the others and is repaid once it can give again
-batch side   `batch_shares(B)` is what each dataset contributes to a trained batch; a loop refills what filtering
-             took with `draw(n, missing=...)`, from the same dataset, so filtering cannot tilt the mixture
+draws    ideal = share · n + what is owed ─▶ largest remainder ─▶ groups per dataset; a dataset that has nothing
+         to give lends its places to the others and is repaid once it can give again
+batch    `batch_shares(B)` is what each dataset contributes to a trained batch; the loop refills what filtering took
+         with `draw(n, missing=...)`, from the same dataset, so filtering cannot tilt the mixture; `settle` says what
+         came of it, and who had to lend places is repaid by half its share again in each later batch
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, PositiveFloat, field_validator
@@ -24,13 +25,20 @@ class MixtureConfig(FrozenConfig):
 
     weights: dict[str, PositiveFloat] = Field(default_factory=dict)
     """Relative weight per dataset. Datasets that are not named weigh as many tasks as they have, so name all or none."""
+    shares_of: Literal["draws", "batch"] = "draws"
+    """`draws`: the shares hold before filtering, and a filtered group is replaced by a new draw with the same weights;
+    a dataset that is filtered more then shrinks in the batch (seed S0, figure 3). `batch`: the shares of every trained
+    batch are exact, and a filtered group is replaced from its own dataset."""
     floors: dict[str, float] = Field(default_factory=dict)
     """Least share per dataset, whatever the weights say."""
     count_asleep: bool = True
     """Whether sleeping tasks count in the weight of a dataset that is not named."""
     owe_at_most: int = Field(default=64, ge=0)
-    """Groups a dataset is repaid at most for draws in which it had nothing to give; 0 = never repaid, the others keep
-    its places."""
+    """Groups a dataset is repaid at most for draws or batches in which it had nothing to give; 0 = never repaid, the
+    others keep its places."""
+    lend_after: float = Field(default=16.0, gt=0)
+    """`batch` only: groups that may be generated for each of a dataset's places in a batch; after that, or at once
+    when all its tasks sleep, the others get the places still open. Half of ladder.partial_after at most."""
 
     @field_validator("floors")
     @classmethod
@@ -56,7 +64,9 @@ class Mixture:
         self._owed_D = np.zeros(len(names))
         """Groups each dataset is behind (+) or ahead (-) of its share of draws."""
         self._batch_owed_D = np.zeros(len(names))
-        """The same for trained batches; within one group of zero."""
+        """The same for trained batches; within one group of zero where nobody has lent a place."""
+        self._barren_D = np.zeros(len(names), np.bool_)
+        """Asked in vain at great cost in the last batch: until it gives again, it is asked for one group a batch."""
 
     def shares(self, awake_D: Ints) -> Floats:
         """[D] wanted shares, floors included; they sum to 1."""
@@ -89,27 +99,49 @@ class Mixture:
         return plan_D
 
     def batch_shares(self, batch: int, awake_D: Ints) -> dict[str, int]:
-        """Groups per dataset in the next trained batch: largest remainder, the rounding carried to later batches."""
-        ideal_D = self.shares(awake_D) * batch + self._batch_owed_D
-        share_D = fill(batch, ideal_D, np.full(len(self.names), batch))
-        self._batch_owed_D = ideal_D - share_D
+        """Groups per dataset in the next trained batch: largest remainder, the rounding carried to later batches.
+
+        They sum to less than `batch` only where datasets are barren; what is left may be anybody's.
+        """
+        due_D = self.shares(awake_D) * batch
+        # At its own pace: a batch that repaid a long absence at once would hold nothing else.
+        pace_D = np.maximum(due_D / 2, 1.0)
+        ideal_D = due_D + np.clip(self._batch_owed_D, -pace_D, pace_D)
+        share_D = fill(batch, ideal_D, np.where(self._barren_D, 1, batch))
+        self._owe_batches(due_D - share_D)
         return dict(zip(self.names, share_D.tolist(), strict=True))
 
-    def missing(self, n: int, wanted: Mapping[str, int], *, drawn_D: Ints, open_D: Ints) -> Ints:
-        """[D] n groups in proportion to what each dataset still lacks in a batch; only datasets that lack are open."""
+    def settle(self, asked: Mapping[str, int], trained: Mapping[str, int], barren: Collection[str]) -> None:
+        """What became of `batch_shares`: groups trained by dataset, and who cost too much for a place (M2)."""
+        asked_D, trained_D = (np.array([m.get(n, 0) for n in self.names]) for m in (asked, trained))
+        self._owe_batches(asked_D - trained_D)
+        was_barren_D = np.array([name in barren for name in self.names])
+        self._barren_D = (trained_D == 0) & (was_barren_D | (self._barren_D & (asked_D == 0)))
+
+    def _owe_batches(self, more_D: Floats | Ints) -> None:
+        most = max(float(self.config.owe_at_most), 1.0)
+        self._batch_owed_D = np.clip(self._batch_owed_D + more_D, -most, most)
+
+    def lacking(self, wanted: Mapping[str, int]) -> Floats:
+        """[D] shares of what a batch still lacks; zero where nothing is wanted."""
         lack_D = np.array([float(wanted.get(name, 0)) for name in self.names])
-        if not lack_D.any():
-            return np.zeros(len(self.names), np.int64)
-        return fill(n - int(drawn_D.sum()), lack_D * n / lack_D.sum() - drawn_D, open_D)
+        return lack_D / max(lack_D.sum(), 1.0)
+
+    def missing(self, n: int, wanted: Mapping[str, int], *, drawn_D: Ints, open_D: Ints) -> Ints:
+        """[D] n groups in proportion to what each dataset still lacks in a batch; none takes another's."""
+        ideal_D = self.lacking(wanted) * n - drawn_D
+        room_D = np.minimum(open_D, np.ceil(np.maximum(ideal_D, 0.0))).astype(np.int64)
+        return fill(n - int(drawn_D.sum()), ideal_D, room_D)
 
     def state(self) -> dict[str, Any]:
-        """What each dataset is owed, by name."""
-        rows = zip(self.names, self._owed_D.tolist(), self._batch_owed_D.tolist(), strict=True)
-        return {name: [draws, batch] for name, draws, batch in rows}
+        """What each dataset is owed in draws and in batches, and whether it is barren, by name."""
+        columns = (self._owed_D, self._batch_owed_D, self._barren_D)
+        rows = zip(self.names, *(column.tolist() for column in columns), strict=True)
+        return {name: list(owed) for name, *owed in rows}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         for i, name in enumerate(self.names):
-            self._owed_D[i], self._batch_owed_D[i] = state.get(name, (0.0, 0.0))
+            self._owed_D[i], self._batch_owed_D[i], self._barren_D[i] = state.get(name, (0.0, 0.0, False))
 
 
 def fill(n: int, ideal_D: Floats, room_D: Ints) -> Ints:

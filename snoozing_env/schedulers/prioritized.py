@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
-from snoozing_env.schedulers.curriculum import SelectedConfig
 from snoozing_env.schedulers.reversion import Floats32
 from snoozing_env.schedulers.selector import Pool, RankingSelector, Selector
+from snoozing_env.schedulers.shared import SelectedConfig
 
 SOFTENING = np.float32(0.05)
 """Bounds the priority of a task right at the target to 20."""

@@ -101,6 +101,13 @@ class RankingSelector:
         return {}
 
 
+class AnyOpen(RankingSelector):
+    """No rule: a random sample of what is open, which is what a curriculum falls back to (S11)."""
+
+    def keys(self, part: slice) -> Floats32:
+        return np.zeros(len(self._keys_N[part]), np.float32)
+
+
 def smallest(keys_N: Floats32, n: int, rng: np.random.Generator) -> Ints:
     """[≤n] indices of the n smallest keys below inf, in order; ties are broken at random.
 

@@ -9,7 +9,7 @@ every awake task once, whatever the selector thinks of it (S10, S11).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -94,9 +94,13 @@ class Selection:
         clock: DatasetClock,
         *,
         epsilon: float,
+        fallback: Selector,
         mixture: Mixture | None = None,
     ) -> None:
         self.mixture = mixture
+        self.fallen_back = False
+        """Draws come from the floor alone, and from `fallback` where a mixture says which dataset gives (S11)."""
+        self._fallback = fallback
         self._offered_D = clock.size_D / clock.size_D.sum()
         """Share of the running draw that each dataset is offered."""
         self._queue, self._snooze, self._clock, self.selector = queue, snooze, clock, selector
@@ -126,6 +130,13 @@ class Selection:
         awake = np.flatnonzero(~self._snooze.asleep_N(self._clock.now_N()))
         return {} if self.mixture is None else self.mixture.batch_shares(batch, self._clock.count(awake))
 
+    def settle_batch(
+        self, asked: Mapping[str, int], trained: Mapping[str, int], barren: Collection[str]
+    ) -> None:
+        """What became of it."""
+        if self.mixture is not None:
+            self.mixture.settle(asked, trained, barren)
+
     def of(self, wanted: Mapping[str, int]) -> Bools:
         """[N] True for tasks of the datasets with a count above zero."""
         wanted_D = np.array([wanted.get(name, 0) > 0 for name in self._clock.names])
@@ -133,12 +144,15 @@ class Selection:
 
     def _take_floor(self, n: int, busy_N: Bools, *, held: bool) -> Ints:
         """The floor's part of n; while `held`, it only adds up, for the walk would pass by the other datasets."""
-        self._credit += self._epsilon * n
-        due = 0 if held else min(int(self._credit), n)
+        if self.fallen_back:
+            due = 0 if held or self.mixture is not None else n
+        else:
+            self._credit += self._epsilon * n
+            due = 0 if held else min(int(self._credit), n)
+            self._credit -= due  # what the walk cannot give, it cannot owe: nothing else is awake
         if not due:
             return np.zeros(0, np.int64)
-        task_B, _ = self._queue.walk(due, busy_N=busy_N, door=self, owe_busy=False)
-        self._credit -= due  # what the walk could not give, it cannot owe: nothing else was awake
+        task_B, _ = self._queue.walk(due, busy_N=busy_N, door=self, owe_busy=self.fallen_back)
         self.floor_groups += len(task_B)
         return task_B
 
@@ -149,7 +163,7 @@ class Selection:
         open_N = awake_N & ~busy_N
         open_N[waiting] = False
         if self.mixture is None:
-            task_B = self.selector.choose(n, open_N)
+            task_B = self._chooser.choose(n, open_N)
         else:
             task_B = self._choose_mixed(n, open_N, awake_N, drawn=drawn, missing=missing)
         if len(task_B) < n:
@@ -157,6 +171,10 @@ class Selection:
             task_B = np.concatenate([task_B, rest])
         busy_N[task_B] = True
         return task_B
+
+    @property
+    def _chooser(self) -> Selector:
+        return self._fallback if self.fallen_back else self.selector
 
     def _choose_mixed(
         self, n: int, open_N: Bools, awake_N: Bools, *, drawn: Ints, missing: Mapping[str, int] | None
@@ -172,9 +190,10 @@ class Selection:
             plan_D = mixture.plan(total, drawn_D=drawn_D, open_D=open_D, awake_D=awake_D)
         else:
             plan_D = mixture.missing(total, missing, drawn_D=drawn_D, open_D=open_D)
-            self._offered_D = (drawn_D + plan_D) / max(int((drawn_D + plan_D).sum()), 1)
+            # Who lacks is offered, asleep or not, or its clock would stop and its tasks sleep for ever (Z7).
+            self._offered_D = mixture.lacking(missing)
         chosen = [
-            self.selector.choose(int(plan_D[d]), open_N & (self._clock.dataset_N == d))
+            self._chooser.choose(int(plan_D[d]), open_N & (self._clock.dataset_N == d))
             for d in np.flatnonzero(plan_D)
         ]
         return np.concatenate([np.zeros(0, np.int64), *chosen])

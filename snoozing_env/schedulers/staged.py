@@ -15,7 +15,6 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from snoozing_env.schedulers.band import BandOptions
-from snoozing_env.schedulers.curriculum import SelectedConfig
 from snoozing_env.schedulers.difficulty import Columns
 from snoozing_env.schedulers.learnability import LearnabilityOptions
 from snoozing_env.schedulers.lze import LzeOptions
@@ -23,6 +22,7 @@ from snoozing_env.schedulers.outcomes import OutcomeTable
 from snoozing_env.schedulers.prioritized import PrioritizedOptions
 from snoozing_env.schedulers.progress import ProgressOptions
 from snoozing_env.schedulers.selector import Pool, Selector
+from snoozing_env.schedulers.shared import SelectedConfig
 from snoozing_env.schedulers.thompson import ThompsonOptions
 from snoozing_env.schedulers.uniform import UniformOptions
 from snoozing_env.types import Bools, Ints

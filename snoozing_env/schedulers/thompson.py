@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
-from snoozing_env.schedulers.curriculum import SelectedConfig
 from snoozing_env.schedulers.reversion import Floats32
 from snoozing_env.schedulers.selector import Pool, RankingSelector, Selector, smallest
+from snoozing_env.schedulers.shared import SelectedConfig
 from snoozing_env.types import Bools, Ints
 
 

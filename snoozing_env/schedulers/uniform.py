@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 
 from snoozing_env.config import FrozenConfig
-from snoozing_env.schedulers.curriculum import CurriculumConfig
 from snoozing_env.schedulers.reversion import Floats32
 from snoozing_env.schedulers.selector import Pool, RankingSelector, Selector
+from snoozing_env.schedulers.shared import CurriculumConfig
 
 
 class UniformConfig(CurriculumConfig):

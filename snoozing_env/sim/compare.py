@@ -5,29 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
 from snoozing_env.config import FrozenConfig
 from snoozing_env.errors import did_you_mean
-from snoozing_env.schedulers import KINDS, CurriculumConfig, SchedulerConfig, UniformConfig, build_scheduler
-from snoozing_env.schedulers.snooze import SnoozeConfig
+from snoozing_env.outcome_log import FILE_NAME, LoggedOutcome, read_outcomes
+from snoozing_env.schedulers import KINDS, CurriculumConfig, SchedulerConfig, build_scheduler
 from snoozing_env.sim.learner import Learner, LearnerConfig
-from snoozing_env.sim.presets import PRESETS
-from snoozing_env.sim.replay import LoggedOutcome, Replay, read_outcomes
+from snoozing_env.sim.presets import ARM_SETS, PRESETS
+from snoozing_env.sim.replay import Replay
 from snoozing_env.sim.run import LoopConfig, StepMetrics, Trace, simulate
 from snoozing_env.sim.world import World
 from snoozing_env.types import Floats
-
-SNOOZES: dict[str, SchedulerConfig] = {
-    "plain": UniformConfig(snooze=SnoozeConfig(mode="off")),
-    "permanent": UniformConfig(snooze=SnoozeConfig(mode="permanent")),
-    "snooze 2": UniformConfig(snooze=SnoozeConfig(skip_passes=2.0)),
-    "snooze 5": UniformConfig(snooze=SnoozeConfig(skip_passes=5.0)),
-}
-"""What is compared when a config names no scheduler: the arms of seed S0."""
 
 
 class SimulationConfig(FrozenConfig):
@@ -38,12 +30,16 @@ class SimulationConfig(FrozenConfig):
     dynamic sampling, the permanent filter, snooze 2 and snooze 5."""
     kinds: tuple[str, ...] = ()
     """Also one arm for each of these kinds of scheduler with its defaults, e.g. --kinds uniform,thompson."""
+    arm_set: Literal["snoozes", "conflict", "shares"] = "snoozes"
+    """Which arms when none are named: `snoozes`, or `conflict`, seed S0's figure 4 with and without the conflict
+    monitor and "auto", for --presets conflict. `shares`, figure 3: equal weights before
+    filtering beside equal shares of the final batch, on the preset `subsets`."""
     presets: tuple[str, ...] = ("standalone", "subsets", "conflict")
     """Learners that ship with the package; empty = only those of `learners` and `outcomes`."""
     learners: dict[str, LearnerConfig] = Field(default_factory=dict)
     """Learners by name, each with `populations` and rates."""
     outcomes: Path | None = None
-    """A log of outcomes (JSON lines) to replay as one more learner."""
+    """A log of outcomes (JSON lines), or the directory of a run, to replay as one more learner."""
     seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
     """--seeds 0,1,2: each fixes a learner's tasks and rollouts and a scheduler's draws."""
     loop: LoopConfig = LoopConfig()
@@ -94,7 +90,7 @@ class SimulationConfig(FrozenConfig):
             **self.schedulers,
             **{kind: KINDS[kind]() for kind in self.kinds},
         }
-        return named or dict(SNOOZES)
+        return named or dict(ARM_SETS[self.arm_set])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +128,8 @@ class Summary:
     """At the end."""
     shares: dict[str, float]
     """Of each data set in the last quarter of the batches."""
+    fallback_share: float
+    """Share of the updates that drew uniformly because the evaluation had fallen (S11)."""
     ended: str
 
 
@@ -169,8 +167,13 @@ def worlds(config: SimulationConfig) -> dict[str, Callable[[int], World]]:
     learners = {name: PRESETS[name] for name in config.presets} | dict(config.learners)
     built: dict[str, Callable[[int], World]] = {name: _learner(c) for name, c in learners.items()}
     if config.outcomes is not None:
-        built[config.outcomes.stem] = _replay(read_outcomes(config.outcomes))
+        built[_name(config.outcomes)] = _replay(read_outcomes(config.outcomes))
     return built
+
+
+def _name(log: Path) -> str:
+    """A log's name; that of its run where it is called what every run's is."""
+    return log.resolve().parent.name if log.name == FILE_NAME else log.stem
 
 
 def _learner(config: LearnerConfig) -> Callable[[int], World]:
@@ -213,6 +216,7 @@ def summarize(
         shares={name: float(np.mean([step.shares[name] for step in late])) for name in late[0].shares}
         if late
         else {},
+        fallback_share=sum(step.fallback for step in steps) / max(len(steps), 1),
         ended=trace.ended,
     )
 

@@ -162,6 +162,7 @@ def _tasks(kinds: Sequence[PopulationConfig], cluster_of_N: Ints) -> tuple[TaskI
             key=f"{kind.name}/{i}",
             dataset=kind.name if kind.dataset is None else kind.dataset,
             cluster=str(cluster) if kind.cluster_size > 1 else None,
+            side=kind.name if kind.side else None,
         )
         for (kind, i), cluster in zip(names, cluster_of_N, strict=True)
     )

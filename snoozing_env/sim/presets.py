@@ -1,4 +1,4 @@
-"""Learners by name: what `snooze simulate` compares when nothing else is said.
+"""Learners and arms by name: what `snooze simulate` compares when nothing else is said.
 
     standalone   one data set that is learned to the end, as GSM8K is (seed S0, figure 2): some verdicts wrong, some
                  tasks broken, near-duplicates in pairs
@@ -28,6 +28,10 @@ Not tuned, and the same in every preset: how groups are drawn, judged, filtered 
 
 from __future__ import annotations
 
+from snoozing_env.schedulers import SchedulerConfig, UniformConfig
+from snoozing_env.schedulers.conflict import ConflictConfig
+from snoozing_env.schedulers.mixture import MixtureConfig
+from snoozing_env.schedulers.snooze import SnoozeConfig
 from snoozing_env.sim.learner import LearnerConfig, PopulationConfig
 
 PRESETS: dict[str, LearnerConfig] = {
@@ -69,3 +73,32 @@ PRESETS: dict[str, LearnerConfig] = {
         side_rate=5.0,
     ),
 }
+
+_EQUAL: dict[str, float] = {"easy": 1.0, "hard": 1.0}
+_OFF = SnoozeConfig(mode="off")
+_WATCHED = ConflictConfig(pairs=(("answerable", "unanswerable"),))
+
+ARM_SETS: dict[str, dict[str, SchedulerConfig]] = {
+    "snoozes": {
+        "plain": UniformConfig(snooze=SnoozeConfig(mode="off")),
+        "permanent": UniformConfig(snooze=SnoozeConfig(mode="permanent")),
+        "snooze 2": UniformConfig(snooze=SnoozeConfig(skip_passes=2.0)),
+        "snooze 5": UniformConfig(snooze=SnoozeConfig(skip_passes=5.0)),
+    },
+    "conflict": {
+        "plain": UniformConfig(snooze=SnoozeConfig(mode="off")),
+        "snooze 2": UniformConfig(snooze=SnoozeConfig(skip_passes=2.0)),
+        "snooze 3": UniformConfig(snooze=SnoozeConfig(skip_passes=3.0)),
+        "snooze 5": UniformConfig(snooze=SnoozeConfig(skip_passes=5.0)),
+        "snooze 5, watched": UniformConfig(snooze=SnoozeConfig(skip_passes=5.0), conflict=_WATCHED),
+        "permanent": UniformConfig(snooze=SnoozeConfig(mode="permanent")),
+        "permanent, watched": UniformConfig(snooze=SnoozeConfig(mode="permanent"), conflict=_WATCHED),
+        "auto": UniformConfig(snooze=SnoozeConfig(skip_passes="auto")),
+        "auto, watched": UniformConfig(snooze=SnoozeConfig(skip_passes="auto"), conflict=_WATCHED),
+    },
+    "shares": {
+        "before filtering": UniformConfig(snooze=_OFF, mixture=MixtureConfig(weights=_EQUAL)),
+        "final batch": UniformConfig(snooze=_OFF, mixture=MixtureConfig(weights=_EQUAL, shares_of="batch")),
+    },
+}
+"""What is compared when a config names no scheduler; `watched` = with the conflict monitor."""

@@ -1,47 +1,21 @@
 """Logged outcomes as the source of rewards: what would another scheduler have drawn, and what would it have cost?
 
-A log has one JSON object per line, one per group or per task and version:
-
-    {"task": "gsm8k/17", "version": 40, "rewards": [1, 0, 1, 1]}        a finished group
-    {"task": "gsm8k/17", "version": 80, "pass_rate": 0.9}               a measured or estimated rate
-    optional: "dataset", "cluster", "side" (+1, -1), each taken from the task's first line
-
 Between two versions of a task the later one has not happened yet: the latest line at or before the current version
 counts, the first one before that. Rollouts are drawn with replacement from a group's own rewards, or as verdicts at
 the pass rate. The policy's path is the recorded one whatever is trained here: replay compares what schedulers *cost*
-(survival, asleep share, regret) on real difficulties, not what they would have taught.
+(survival, asleep share, regret) on real difficulties, not what they would have taught. A run writes such a log by
+itself (`snoozing_env.outcome_log`).
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Sequence
 
 import numpy as np
 
-from snoozing_env.errors import CatalogueError, did_you_mean
+from snoozing_env.errors import CatalogueError
+from snoozing_env.outcome_log import LoggedOutcome
 from snoozing_env.types import Floats, Ints, TaskInfo
-
-FIELDS = ("task", "version", "rewards", "pass_rate", "dataset", "cluster", "side")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedOutcome:
-    """One line of the log."""
-
-    task: str
-    version: int
-    rewards: tuple[float, ...] = ()
-    """Of one group, in [0, 1]; empty where only the rate is known."""
-    pass_rate: float
-    """Mean of the rewards where there are some."""
-    dataset: str = ""
-    cluster: str | None = None
-    side: float = 0.0
 
 
 class Replay:
@@ -107,74 +81,3 @@ class Replay:
             if not due.any():
                 return
             self._current_N = np.where(due, ahead_N, self._current_N)
-
-
-def read_outcomes(path: Path) -> list[LoggedOutcome]:
-    """Every line of a log.
-
-    Raises:
-        CatalogueError: the file is missing or empty, or a line is no outcome; names the line and what was wanted.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise CatalogueError(f"cannot read the outcome log {path}: {error.strerror}") from error
-    outcomes = [_parse(line, f"{path} line {n}") for n, line in enumerate(lines, 1) if line.strip()]
-    if not outcomes:
-        raise CatalogueError(f"the outcome log {path} has no line; log at least one group for each task")
-    return outcomes
-
-
-def _parse(line: str, where: str) -> LoggedOutcome:
-    try:
-        data: object = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise CatalogueError(
-            f"{where} is not JSON ({error}); wanted one object per line with task and version"
-        ) from error
-    if not isinstance(data, dict):
-        raise CatalogueError(f"{where} holds {type(data).__name__}; wanted one JSON object per line")
-    fields = cast("Mapping[str, Any]", data)
-    unknown = [name for name in fields if name not in FIELDS]
-    if unknown:
-        raise CatalogueError(
-            f"{where}: unknown key {unknown[0]!r}.{did_you_mean(unknown[0], FIELDS)} Known: {', '.join(FIELDS)}."
-        )
-    key, version = fields.get("task"), fields.get("version", 0)
-    if not isinstance(key, str) or not isinstance(version, int) or isinstance(version, bool):
-        raise CatalogueError(
-            f"{where} has task {key!r} and version {version!r}; wanted a text key and a whole number"
-        )
-    rewards = _numbers(fields.get("rewards", []), f"{where}: rewards")
-    rate = _numbers([fields["pass_rate"]], f"{where}: pass_rate") if "pass_rate" in fields else ()
-    if bool(rewards) == bool(rate):
-        raise CatalogueError(f"{where} needs either the rewards of a group or its pass_rate")
-    side = fields.get("side", 0)
-    if side not in (-1, 0, 1):
-        raise CatalogueError(f"{where} has side {side!r}; wanted 1, -1 or 0")
-    cluster = fields.get("cluster")
-    return LoggedOutcome(
-        task=key,
-        version=version,
-        rewards=rewards,
-        pass_rate=rate[0] if rate else sum(rewards) / len(rewards),
-        dataset=str(fields.get("dataset", "")),
-        cluster=None if cluster is None else str(cluster),
-        side=float(side),
-    )
-
-
-def _numbers(values: object, where: str) -> tuple[float, ...]:
-    """Values in [0, 1]; a NaN is none of them (D2)."""
-    items = cast("list[object]", values) if isinstance(values, list) else [values]
-    numbers: list[float] = []
-    for value in items:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-            or not 0 <= value <= 1
-        ):
-            raise CatalogueError(f"{where} holds {value!r}; wanted numbers in [0, 1]")
-        numbers.append(float(value))
-    return tuple(numbers)

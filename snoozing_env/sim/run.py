@@ -1,31 +1,45 @@
 """The training loop of a run, with a world in place of engine and trainer.
 
-    buffer.take(B) ── enough? ─────────────────────────────────────────────────▶ world.train ─▶ version + 1
-         │ no                                                                        ▲
-         ▼                                                                           │
-    refill_size ─▶ scheduler.draw ─▶ world.sample ─▶ observe ALL ─▶ gate ─▶ buffer.put
-         ▲                                                                       │
-         └──────── ladder: refill → widen band → wake sleepers → partial ◀───────┘
+    step.next_draw() ─▶ tasks ─▶ world.sample ─▶ step.add(groups) ─▶ still places open? draw again
+                                                        │ no
+                                                        ▼
+                                                  world.train ─▶ version + 1
 
-The same decisions as the rollout loop, in the same order; a law draws from both and compares. Schedulers, gate,
-ladder and buffer are the real ones, so what is measured here is what a run would do with these rewards.
+The decisions are those of `snoozing_env.collect`, which the rollout loop makes too; a law runs both and compares.
+Schedulers, gate, ladder and buffer are the real ones, so what is measured here is what a run would do with these
+rewards.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from pydantic import Field
 
 from snoozing_env.buffers.fresh import FreshBuffer, FreshConfig
+from snoozing_env.collect import Collection, Collector
 from snoozing_env.config import FrozenConfig
-from snoozing_env.gates import Admission, GateConfig, Ladder, LadderConfig, Rung, judge, refill_size
-from snoozing_env.schedulers import Scheduler
+from snoozing_env.fallback import FallbackConfig, FallbackMonitor, FallsBack, apply
+from snoozing_env.gates import Admission, GateConfig, Ladder, LadderConfig, Rung
+from snoozing_env.schedulers import Curriculum, Scheduler
 from snoozing_env.sim.world import World
 from snoozing_env.types import Floats, Group, GroupOutcome, Ints
+
+
+class EvaluationConfig(FrozenConfig):
+    """The fixed, unfiltered evaluation that a fallback watches; a run can only sample it, so it is sampled here too."""
+
+    every: int = Field(default=10, ge=1)
+    """Updates between two evaluations."""
+    tasks: int = Field(default=200, ge=2)
+    """Fixed tasks, spread over the pool."""
+    samples: int = Field(default=4, ge=1)
+    """Verdicts per task, drawn at its latent pass rate."""
+    seed: int = Field(default=0, ge=0)
+    """Of the choice of tasks and of the verdicts."""
 
 
 class LoopConfig(FrozenConfig):
@@ -45,6 +59,10 @@ class LoopConfig(FrozenConfig):
     """--ladder.wake-after and the other rungs of a step that finds too little."""
     buffer: FreshConfig = FreshConfig()
     """--buffer.max-staleness: how long surplus groups may wait."""
+    fallback: FallbackConfig | None = None
+    """Uniform draws while the evaluation is below its best (S11); None = never. --loop.fallback.patience and others."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """What the fallback watches; without one, nothing is evaluated by samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +95,8 @@ class StepMetrics:
     """The same per side."""
     rung: Rung
     """Highest rung of the ladder."""
+    fallback: bool = False
+    """Whether the scheduler drew uniformly because the evaluation had fallen (S11)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,17 +109,6 @@ class Trace:
     steps: tuple[StepMetrics, ...]
     ended: str
     """"finished", or why the loop stopped early."""
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Counts of one step while it is being collected."""
-
-    generated: int = 0
-    budget_start: int = 0
-    regret: float = 0.0
-    verdicts: Counter[Admission] = field(default_factory=Counter[Admission])
-    rung: Rung = "refill"
 
 
 OnStep = Callable[[StepMetrics], None]
@@ -127,9 +136,8 @@ class SimulatedLoop:
 
     def __init__(self, world: World, scheduler: Scheduler, config: LoopConfig) -> None:
         self.world, self.scheduler, self.config = world, scheduler, config
-        self.buffer, self.ladder = FreshBuffer(config.buffer), Ladder(config.ladder)
-        self.survival = 1.0
-        """Running estimate of ρ that sizes the refills."""
+        self.buffer = FreshBuffer(config.buffer)
+        self.collector = Collector(scheduler, self.buffer, gate=config.gate, ladder=Ladder(config.ladder))
         self.version = 0
         self._next_id = 0
         self._last: Counter[Admission] = Counter()
@@ -137,56 +145,28 @@ class SimulatedLoop:
         self._datasets = list(dict.fromkeys(datasets))
         index = {name: d for d, name in enumerate(self._datasets)}
         self._dataset_N = np.array([index[name] for name in datasets], np.int64)
+        self._watch = None if config.fallback is None else Watch(world, config.fallback, config.evaluation)
 
     def step(self) -> StepMetrics | None:
         """One update; None when `dead_steps` full searches found nothing to train on."""
-        tally = _Tally()
-        groups = self._collect(tally)
-        if not groups:
-            self._last = tally.verdicts
+        if self._watch is not None and isinstance(self.scheduler, Curriculum):
+            self._watch.look(self.version, self.scheduler)
+        step, regret = self.collector.begin(self.config.batch, version=self.version), 0.0
+        while len(drawn_B := step.next_draw()):
+            regret += self._regret(drawn_B)
+            step.add(self._rollouts(drawn_B))
+        if not step.groups:
+            self._last = step.verdicts
             return None
-        task_B = np.array([group.outcome.task for group in groups], np.int64)
-        self.world.train(task_B, [group.outcome.rewards_G for group in groups])
+        task_B = np.array([group.outcome.task for group in step.groups], np.int64)
+        self.world.train(task_B, [group.outcome.rewards_G for group in step.groups])
         self.version += 1
-        return self._metrics(task_B, tally)
+        return self._metrics(task_B, step, regret)
 
     def report(self) -> str:
         """Why the last step found nothing."""
         found = ", ".join(f"{n} {verdict}" for verdict, n in self._last.most_common())
         return f"saturated after {self.version} updates: {found}"
-
-    def _collect(self, tally: _Tally) -> list[Group]:
-        batch = self.config.batch
-        groups = self.buffer.take(batch, version=self.version)
-        while len(groups) < batch:
-            tally.rung = self.ladder.rung(generated=tally.generated - tally.budget_start, batch=batch)
-            if tally.rung == "partial":
-                if groups or self.ladder.close_step(trained=0) == "stop":
-                    break
-                tally.budget_start = tally.generated
-                continue
-            if tally.rung == "wake":
-                self.scheduler.wake(batch - len(groups))
-            self._round(batch - len(groups), tally)
-            groups += self.buffer.take(batch - len(groups), version=self.version)
-        if groups:
-            self.ladder.close_step(trained=len(groups))
-        return groups
-
-    def _round(self, missing: int, tally: _Tally) -> None:
-        """Generate, observe and gate as many groups as should fill the gap."""
-        limit = int(self.config.ladder.partial_after * self.config.batch)
-        limit = max(limit - (tally.generated - tally.budget_start), 1)
-        drawn_B = self.scheduler.draw(refill_size(missing=missing, survival=self.survival, limit=limit))
-        tally.regret += self._regret(drawn_B)
-        groups = self._rollouts(drawn_B)
-        self.scheduler.observe_many(group.outcome for group in groups)
-        wide = tally.rung in ("widen", "wake")
-        judged = [judge(self.config.gate, group.outcome, wide=wide) for group in groups]
-        self.buffer.put(g for g, verdict in zip(groups, judged, strict=True) if verdict == "admitted")
-        tally.verdicts.update(judged)
-        tally.generated += len(groups)
-        self.survival = 0.7 * self.survival + 0.3 * judged.count("admitted") / max(len(judged), 1)
 
     def _rollouts(self, task_B: Ints) -> list[Group]:
         rewards_B_G = self.world.sample(task_B, self.config.rollouts)
@@ -217,19 +197,19 @@ class SimulatedLoop:
         best = np.partition(informative_N, len(q) - n)[len(q) - n :]
         return float(best.sum() - informative_N[drawn_B].sum())
 
-    def _metrics(self, task_B: Ints, tally: _Tally) -> StepMetrics:
+    def _metrics(self, task_B: Ints, step: Collection, regret: float) -> StepMetrics:
         rates_N, seen = self.world.rates_N(), self.scheduler.metrics()
-        made, trained = max(tally.generated, 1), len(task_B)
+        trained = len(task_B)
         in_batch = np.bincount(self._dataset_N[task_B], minlength=len(self._datasets)) / trained
         size = np.bincount(self._dataset_N)
         total = np.bincount(self._dataset_N, weights=rates_N)
         side_B = self.world.side_N[task_B]
         return StepMetrics(
             step=self.version,
-            generated=tally.generated,
+            generated=step.generated,
             trained=trained,
-            survival=tally.verdicts["admitted"] / made,
-            regret=tally.regret / made,
+            survival=step.survival,
+            regret=regret / max(step.generated, 1),
             asleep_share=seen.get("asleep_share", 0.0),
             woken=int(seen.get("woken", 0)),
             forgotten=int(seen.get("forgotten", 0)),
@@ -238,13 +218,34 @@ class SimulatedLoop:
             rate=float(rates_N.mean()),
             rates={name: float(total[d] / size[d]) for d, name in enumerate(self._datasets)},
             side_rates=self.by_side(rates_N),
-            rung=tally.rung,
+            rung=step.rung,
+            fallback=self._watch is not None and self._watch.monitor.fallen_back,
         )
 
     def by_side(self, rates_N: Floats) -> dict[str, float]:
         """Mean rate per side; empty where no task takes one."""
         side_N = self.world.side_N
         return {name: float(rates_N[side_N == s].mean()) for name, s in SIDES if (side_N == s).any()}
+
+
+class Watch:
+    """Samples the evaluation of a world and tells the scheduler what it says (S11)."""
+
+    def __init__(self, world: World, fallback: FallbackConfig, config: EvaluationConfig) -> None:
+        self.monitor = FallbackMonitor(fallback)
+        self._world, self._config = world, config
+        self._rng = np.random.default_rng(np.random.SeedSequence([config.seed, 2]))
+        n = len(world.tasks)
+        self._task_E: Ints = np.sort(self._rng.permutation(n)[: min(config.tasks, n)])
+        self._keys = [world.tasks[int(task)].key for task in self._task_E]
+
+    def look(self, version: int, scheduler: FallsBack) -> None:
+        """Evaluate, if it is time to."""
+        if version % self._config.every:
+            return
+        solved_E = self._rng.binomial(self._config.samples, self._world.rates_N()[self._task_E])
+        judged = self.monitor.judge(version, self._keys, solved_E / self._config.samples)
+        apply(judged.action, scheduler)
 
 
 SIDES = (("+1", 1.0), ("-1", -1.0))

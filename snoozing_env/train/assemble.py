@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import copy
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from transformers import (
@@ -19,16 +22,40 @@ from trl import GRPOConfig
 
 from snoozing_env.errors import ConfigError
 from snoozing_env.rollout.engines.base import Engine
+from snoozing_env.rollout.engines.fleet import FleetEngine
 from snoozing_env.rollout.engines.local import LocalEngine, LocalEngineConfig
-from snoozing_env.rollout.engines.vllm import VllmEngine
-from snoozing_env.rollout.server import VllmServer
+from snoozing_env.rollout.engines.vllm import VllmEngine, VllmEngineConfig
+from snoozing_env.rollout.loop_thread import LoopThread
+from snoozing_env.rollout.server import VllmServer, VllmServerConfig
 from snoozing_env.train.grpo import grpo_arguments
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.sync import SnoozingGRPOTrainer
 from snoozing_env.train.weights import WeightTransfer, build_transfer
+from snoozing_env.train.weights_copy import CopyTransfer
+from snoozing_env.train.weights_fleet import FleetTransfer
 
 if TYPE_CHECKING:
     from snoozing_env.train.session import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """The engine side of a run."""
+
+    engine: Engine
+    transfer: WeightTransfer | None
+    """How its weights are replaced; None = it shares the trainer's."""
+    keep_alive: Callable[[], None] = lambda: None
+    """Restarts the run's own servers that died."""
+
+
+def build_loop(recipe: Recipe) -> asyncio.Runner | LoopThread:
+    """The event loop that uses the engine: one that never stops where generation overlaps with training, or where
+    several servers are looked after."""
+    several = isinstance(recipe.engine, VllmEngineConfig) and (
+        recipe.engine.more_urls or (recipe.server is not None and recipe.server.replicas > 1)
+    )
+    return LoopThread() if recipe.pacing.max_staleness or several else asyncio.Runner()
 
 
 def build_engine(
@@ -37,28 +64,78 @@ def build_engine(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     stack: ExitStack,
+    loop: asyncio.Runner | LoopThread,
     *,
     say: Callable[[str], None],
-) -> tuple[Engine, WeightTransfer | None]:
-    """The engine of a recipe and, for a vLLM server, the way its weights are replaced.
+) -> Built:
+    """The engine of a recipe and, for vLLM servers, the way their weights are replaced.
 
     Raises:
-        EngineError: the server does not start, or none answers.
+        EngineError: a server does not start, or none answers.
     """
     if isinstance(recipe.engine, LocalEngineConfig):
-        return LocalEngine(model, tokenizer, recipe.engine), None
-    engine, weights = recipe.engine, recipe.weights
+        return _build_local(recipe.engine, model, tokenizer, recipe, loop)
+    engine, servers = recipe.engine, list[VllmServer]()
+    urls = (engine.base_url, *engine.more_urls)
     if recipe.server is not None:
-        backend = "nccl" if weights.kind == "nccl" else "snooze"
-        config = recipe.server.model_copy(
-            update={"model": policy, "name": engine.model, "weight_backend": backend}
-        )
-        server = stack.enter_context(VllmServer(config, progress=say))
-        engine = engine.model_copy(update={"base_url": server.base_url})
-    transfer = build_transfer(weights.model_copy(update={"base_url": engine.base_url}))
-    stack.callback(transfer.close)
-    client = VllmEngine(engine, progress=say)
-    return client, transfer
+        servers = _start_servers(recipe, recipe.server, policy, stack, say)
+        urls = tuple(server.base_url for server in servers)
+    transfers = [build_transfer(recipe.weights.model_copy(update={"base_url": url})) for url in urls]
+    for transfer in transfers:
+        stack.callback(transfer.close)
+    clients = {url: VllmEngine(engine.model_copy(update={"base_url": url}), progress=say) for url in urls}
+    if not isinstance(loop, LoopThread):
+        return Built(engine=clients[urls[0]], transfer=transfers[0])
+    fleet = FleetEngine(clients)
+    drain = recipe.pacing.weight_updates == "drain"
+    transfer = FleetTransfer(transfers, fleet, loop.run, drain=drain)
+    return Built(engine=fleet, transfer=transfer, keep_alive=lambda: _restart_dead(servers, say))
+
+
+def _build_local(
+    config: LocalEngineConfig,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    recipe: Recipe,
+    loop: asyncio.Runner | LoopThread,
+) -> Built:
+    """The engine in this process: over the trainer's model itself, or over a copy that updates replace."""
+    if not config.own_weights:
+        return Built(engine=LocalEngine(model, tokenizer, config), transfer=None)
+    engine = LocalEngine(copy.deepcopy(model).requires_grad_(False).eval(), tokenizer, config)
+    transfer = CopyTransfer(engine)
+    if not isinstance(loop, LoopThread):
+        return Built(engine=engine, transfer=transfer)
+    fleet = FleetEngine({"local engine": engine})
+    drain = recipe.pacing.weight_updates == "drain"
+    return Built(engine=fleet, transfer=FleetTransfer([transfer], fleet, loop.run, drain=drain))
+
+
+def _start_servers(
+    recipe: Recipe, config: VllmServerConfig, policy: str, stack: ExitStack, say: Callable[[str], None]
+) -> list[VllmServer]:
+    """Start every replica side by side; each takes half a minute."""
+    backend = "nccl" if recipe.weights.kind == "nccl" else "snooze"
+    update = {"model": policy, "name": recipe.engine.model, "weight_backend": backend}
+    servers: list[VllmServer] = []
+    for i in range(config.replicas):
+        port = config.port + i if config.port else 0
+        log = None if config.log is None else (f"{config.log}.{i}" if i else config.log)
+        server = VllmServer(config.model_copy(update={**update, "port": port, "log": log}), progress=say)
+        stack.callback(server.stop)
+        server.launch()
+        servers.append(server)
+    for server in servers:
+        server.wait_ready()
+    return servers
+
+
+def _restart_dead(servers: Sequence[VllmServer], say: Callable[[str], None]) -> None:
+    """Launch servers that ended, on their old ports; the fleet notices when they answer."""
+    for server in servers:
+        if not server.running:
+            say(f"{server.base_url} ended; starting it again")
+            server.relaunch()
 
 
 def build_trainer(

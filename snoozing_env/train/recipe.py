@@ -12,7 +12,9 @@ from pydantic_config import ConfigFileError, cli
 from snoozing_env.buffers.fresh import FreshConfig
 from snoozing_env.config import FrozenConfig, explain, parse_config
 from snoozing_env.errors import ConfigError, did_you_mean
+from snoozing_env.fallback import FallbackConfig
 from snoozing_env.gates import GateConfig, LadderConfig
+from snoozing_env.pacing import PacingConfig
 from snoozing_env.rollout.catalogue import EnvironmentConfig
 from snoozing_env.rollout.engines.local import LocalEngineConfig
 from snoozing_env.rollout.engines.vllm import VllmEngineConfig
@@ -70,9 +72,13 @@ class Recipe(FrozenConfig):
     """How new weights reach a vLLM server."""
     rollout: RolloutConfig = RolloutConfig()
     scheduler: SchedulerConfig = UniformConfig()
+    fallback: FallbackConfig | None = None
+    """Draw uniformly while the held-out accuracy is significantly below its best (S11); None = never."""
     gate: GateConfig = GateConfig()
     ladder: LadderConfig = LadderConfig()
     buffer: FreshConfig = FreshConfig()
+    pacing: PacingConfig = PacingConfig()
+    """How far generation may run ahead: `max_staleness` 0 is synchronous; more needs an engine of its own (vllm)."""
     train: TrainConfig = TrainConfig()
     arms: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Variants to run side by side at the same seed: arm name → dotted recipe keys and their values."""
@@ -91,6 +97,15 @@ class Recipe(FrozenConfig):
         if self.server is not None and self.engine.kind != "vllm":
             raise ValueError(
                 f'[server] is set, but engine.kind is {self.engine.kind!r}; set engine.kind = "vllm" or drop [server]'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _pacing_fits_engine(self) -> Recipe:
+        if self.pacing.max_staleness and self.engine.kind == "local" and not self.engine.own_weights:
+            raise ValueError(
+                f"pacing.max_staleness {self.pacing.max_staleness} with engine.kind 'local', which shares the trainer's "
+                'weights and cannot lag behind them; set engine.own_weights, or engine.kind = "vllm"'
             )
         return self
 

@@ -129,25 +129,30 @@ def _train(prepared: Prepared, log: RunLog, progress: TrainProgress, stack: Exit
     """Build engine, session and trainer, and drive them; returns why the run ended."""
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 
-    from snoozing_env.train.assemble import LossReporter, build_engine, build_trainer
+    from snoozing_env.train.assemble import LossReporter, build_engine, build_loop, build_trainer
     from snoozing_env.train.session import Session
 
     recipe, policy = prepared.recipe, prepared.policy
     set_seed(recipe.seed)
     tokenizer = AutoTokenizer.from_pretrained(policy, padding_side="left")
     model = AutoModelForCausalLM.from_pretrained(policy, dtype="float32")
-    engine, transfer = build_engine(recipe, policy, model, tokenizer, stack, say=progress.say)
+    loop = build_loop(recipe)
+    built = build_engine(recipe, policy, model, tokenizer, stack, loop, say=progress.say)
     session = Session(
         recipe,
         train=prepared.catalogue,
         held_out=prepared.held_out,
-        engine=engine,
-        transfer=transfer,
+        engine=built.engine,
+        transfer=built.transfer,
         log=log,
         progress=progress,
         merge_state=prepared.options.merge_state,
+        loop=loop,
+        keep_alive=built.keep_alive,
     )
     stack.callback(session.close)
+    if prepared.checkpoint is None:
+        session.outcomes.cut(0)
     session.open()
     reporter = LossReporter(session)
     trainer = build_trainer(recipe, model, tokenizer, session, reporter)

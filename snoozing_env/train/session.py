@@ -20,26 +20,28 @@ from typing import Any, TypeVar
 
 import torch
 
-from snoozing_env.buffers.fresh import FreshBuffer
-from snoozing_env.buffers.store import dump_groups, parse_groups
 from snoozing_env.errors import StateError
-from snoozing_env.gates import Ladder
+from snoozing_env.outcome_log import FILE_NAME as OUTCOMES_FILE
+from snoozing_env.outcome_log import OutcomeLog
 from snoozing_env.report.console import TrainProgress
-from snoozing_env.report.runlog import EvalRecord, RunLog, Sample, StepRecord, read
+from snoozing_env.report.runlog import RunLog, StepRecord
 from snoozing_env.rollout.catalogue import Catalogue
 from snoozing_env.rollout.engines.base import Engine
-from snoozing_env.rollout.evaluation import Evaluation, evaluate
-from snoozing_env.rollout.loop import StepBatch, SyncLoop
+from snoozing_env.rollout.loop import StepBatch
+from snoozing_env.rollout.loop_thread import LoopThread
 from snoozing_env.rollout.runner import GroupRunner
 from snoozing_env.schedulers import Curriculum
 from snoozing_env.schedulers.state import load_snapshot, save_snapshot, write_atomically
+from snoozing_env.train.async_supply import AsyncSupply
 from snoozing_env.train.checkpoints import MARK
+from snoozing_env.train.held_out import HeldOut
 from snoozing_env.train.recipe import Recipe
+from snoozing_env.train.supply import Parts, Supply, SyncSupply
 from snoozing_env.train.weights import WeightTransfer
+from snoozing_env.train.weights_fleet import FleetTransfer
 from snoozing_env.types import Group
 
 T = TypeVar("T")
-GROUPS_FILE = "groups.parquet"
 
 
 @dataclass(slots=True)
@@ -65,7 +67,11 @@ class Session:
         log: RunLog,
         progress: TrainProgress,
         merge_state: bool = False,
+        loop: asyncio.Runner | LoopThread | None = None,
+        keep_alive: Callable[[], None] = lambda: None,
     ) -> None:
+        """`loop` is the one that uses the engine; an asynchronous run needs one in a thread of its own. `keep_alive`
+        restarts servers that died; it is called now and then while the session waits."""
         self.recipe, self.engine, self.transfer, self.log, self.progress = (
             recipe,
             engine,
@@ -73,31 +79,37 @@ class Session:
             log,
             progress,
         )
-        self._runner = asyncio.Runner()
-        self._merge = merge_state
+        self._merge, self._keep_alive = merge_state, keep_alive
         self._train = train
         self.scheduler = Curriculum(recipe.scheduler, train.infos, recipe.seed)
-        self.buffer = FreshBuffer(recipe.buffer)
-        rollouts = GroupRunner(train, engine, recipe.rollout, seed=recipe.seed)
-        self.loop = SyncLoop(
-            rollouts, self.scheduler, self.buffer, gate=recipe.gate, ladder=Ladder(recipe.ladder)
+        self.rollouts = GroupRunner(train, engine, recipe.rollout, seed=recipe.seed)
+        self.outcomes = OutcomeLog(recipe.directory / OUTCOMES_FILE, train.infos)
+        parts = Parts(
+            recipe=recipe,
+            infos=train.infos,
+            runner=self.rollouts,
+            scheduler=self.scheduler,
+            outcomes=self.outcomes,
         )
-        self._held_out = GroupRunner(held_out, engine, recipe.rollout, seed=recipe.seed + 1)
+        self.supply = _build_supply(parts, loop or asyncio.Runner())
+        self.held_out = HeldOut(
+            GroupRunner(held_out, engine, recipe.rollout, seed=recipe.seed + 1),
+            recipe.evaluation,
+            fallback=recipe.fallback,
+            scheduler=self.scheduler,
+            log=log,
+            progress=progress,
+        )
         self._pending: _Pending | None = None
         self._published: int | None = None
         """Version this session has pushed; a server from an earlier run may serve anything."""
-        self._evaluated = {record.step for record in read(log.path) if isinstance(record, EvalRecord)}
         self._counts = self._snooze_counts()
         self._started = time.monotonic()
         self._seconds_before = 0.0
 
     def run(self, awaitable: Callable[[], Awaitable[T]]) -> T:
-        """Drive the run's event loop until an awaitable is done."""
-
-        async def main() -> T:
-            return await awaitable()
-
-        return self._runner.run(main())
+        """Run something in the loop that uses the engine, and wait for it."""
+        return self.supply.run(awaitable)
 
     def open(self) -> None:
         """Take over the server (ending what a dead trainer left half done), then make sure that it can serve.
@@ -115,7 +127,7 @@ class Session:
         seconds_sync = self._publish(step, model)
         if step % self.recipe.evaluation.every == 0:
             self.evaluate(step)
-        batch = self.run(lambda: self.loop.collect(self.recipe.train.batch_groups, version=step))
+        batch = self.supply.collect(step, meanwhile=lambda: self._meanwhile(model))
         self._pending = _Pending(batch, seconds_sync, time.perf_counter())
         return batch.groups
 
@@ -130,18 +142,18 @@ class Session:
         if self.transfer is not None and self._published != version:
             self.transfer.push(model.named_parameters(), version)
             self._published = version
-        self.engine.set_version(version)
+        self.supply.publish(version)
         return time.perf_counter() - started
+
+    def _meanwhile(self, model: torch.nn.Module) -> None:
+        """While the next batch is awaited: restart servers that died, send weights to those that came back."""
+        self._keep_alive()
+        if isinstance(self.transfer, FleetTransfer):
+            self.transfer.refresh(model.named_parameters())
 
     def evaluate(self, step: int) -> None:
         """Evaluate once per step, also across a resume."""
-        if step in self._evaluated:
-            return
-        result = self.run(lambda: evaluate(self._held_out, self.recipe.evaluation))
-        record = eval_record(step, result)
-        self._evaluated.add(step)
-        self.log.append(record)
-        self.progress.eval(record)
+        self.run(lambda: self.held_out.evaluate(step))
 
     def report_step(self, step: int, losses: dict[str, Any]) -> None:
         """Log a finished optimizer step; `losses` is what TRL reported for it."""
@@ -183,6 +195,7 @@ class Session:
             ratio_mean=losses.get("ratio/mean"),
             logprob_gap=losses.get("ratio/logprob_gap"),
             rungs=batch.rungs,
+            fallback=self.held_out.fallen_back,
             seconds_rollout=batch.seconds,
             seconds_train=time.perf_counter() - pending.started_training,
             seconds_sync=pending.seconds_sync,
@@ -206,23 +219,24 @@ class Session:
         Raises:
             StateError: the disk is full or the directory cannot be written.
         """
-        save_snapshot(self.scheduler.snapshot(), directory)
         state = {
-            "schema": 1,
+            "schema": 3,
+            "supply": type(self.supply).__name__,
             "seed": self.recipe.seed,
-            "survival": self.loop.survival,
-            "next_group_id": self.loop.next_group_id,
-            "dead_streak": self.loop.ladder.dead_streak,
-            "expired": self.buffer.expired,
             "seconds": self.seconds,
+            "outcomes": self.outcomes.mark(),
+            "fallback": self.held_out.state(),
         }
         try:
-            write_atomically(directory / GROUPS_FILE, dump_groups(self.buffer.groups))
+            state |= self.supply.save(directory, self._save_scheduler)
             write_atomically(directory / MARK, json.dumps(state).encode())
         except OSError as error:
             raise StateError(
                 f"cannot save the run's state to {directory}: {error.strerror}; earlier checkpoints are intact"
             ) from error
+
+    def _save_scheduler(self, directory: Path) -> None:
+        save_snapshot(self.scheduler.snapshot(), directory)
 
     def load(self, directory: Path) -> None:
         """Continue from `save`.
@@ -233,34 +247,50 @@ class Session:
         report = self.scheduler.restore(load_snapshot(directory), merge=self._merge)
         self.progress.say(f"resumed: {report}")
         state = json.loads((directory / MARK).read_bytes())
-        index_of = {info.key: i for i, info in enumerate(self._train.infos)}
-        self.buffer.put(parse_groups((directory / GROUPS_FILE).read_bytes(), index_of))
-        self.loop.survival, self.loop.next_group_id = state["survival"], state["next_group_id"]
-        self.loop.ladder.dead_streak, self.buffer.expired = state["dead_streak"], state["expired"]
+        made_by, wanted = state.get("supply", "SyncSupply"), type(self.supply).__name__
+        if made_by != wanted:
+            raise StateError(
+                f"the checkpoint {directory} was made by {made_by}, this run uses {wanted}; keep pacing.max_staleness at 0, "
+                "or above it, as it was"
+            )
+        if said := self.supply.load(directory, state):
+            self.progress.say(said)
         self._seconds_before = state["seconds"]
         self._counts = self._snooze_counts()
+        self._restore_outcomes(state.get("outcomes"))
+        self.held_out.restore(state.get("fallback"))
+
+    def _restore_outcomes(self, mark: int | None) -> None:
+        """Cut the outcome log back to the checkpoint; a log that lost lines is no reason not to train on."""
+        if mark is not None and (extra := self.outcomes.cut(mark)) < 0:
+            self.progress.say(
+                f"{self.outcomes.path} lacks {-extra} bytes of what was logged before; going on"
+            )
 
     def close(self) -> None:
         """Close engine and event loop."""
 
         async def stop() -> None:
-            await self.loop.runner.close()
-            await self._held_out.close()
+            await self.rollouts.close()
+            await self.held_out.runner.close()
             await self.engine.close()
 
+        self.supply.stop()
         self.run(stop)
-        self._runner.close()
+        self.supply.close()
+        self.outcomes.close()
 
 
-def eval_record(step: int, result: Evaluation) -> EvalRecord:
-    return EvalRecord(
-        step=step,
-        accuracy=result.accuracy,
-        low=result.low,
-        high=result.high,
-        n_tasks=result.n_tasks,
-        n_samples=result.n_samples,
-        by_domain=result.by_domain,
-        by_side=result.by_side,
-        samples=tuple(Sample(**sample) for sample in result.samples()),
-    )
+def _build_supply(parts: Parts, loop: asyncio.Runner | LoopThread) -> Supply:
+    """The supply that `pacing.max_staleness` asks for.
+
+    Raises:
+        ValueError: an asynchronous run was given a loop that stops between two steps.
+    """
+    if parts.recipe.pacing.max_staleness == 0:
+        return SyncSupply(parts, loop)
+    if not isinstance(loop, LoopThread):
+        raise ValueError(
+            f"max_staleness {parts.recipe.pacing.max_staleness} needs a LoopThread, got {type(loop).__name__}"
+        )
+    return AsyncSupply(parts, loop)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from snoozing_env import KINDS, build_scheduler
+from snoozing_env.advantages import clipped_surrogate
 from snoozing_env.gates import refill_size
 from snoozing_env.schedulers.difficulty import Difficulty, DifficultyConfig
 from snoozing_env.schedulers.learnability import Learnability, expected_survival
 from snoozing_env.schedulers.source import Selection
 from snoozing_env.types import TaskInfo
-from tests.core.chapter import SIMULATED, Simulated, mean_survival
+from tests.core.chapter import RULE_ALONE, SIMULATED, Simulated, mean_survival
 
 SEEDS = 20
 BATCH = 256
@@ -33,6 +34,24 @@ def figures(quick: bool) -> dict[str, Any]:
         "exercise_2_signal_ratio": _signal_ratio(0.5, 0.75),
         **_exercise_3(),
         "exercise_4_posterior_means": _posterior_means([3, 6]),
+        "exercise_5_expected_survival_of_the_band": _band_survival(),
+        **_exercise_6(),
+    }
+
+
+def _band_survival() -> float:
+    """Expected survival of the 64 tasks that the greedy band takes from 4,000 with known rates."""
+    rates = np.linspace(0.02, 0.98, 4000)
+    tasks = [TaskInfo(key=str(i), difficulty_prior=float(p)) for i, p in enumerate(rates)]
+    scheduler = build_scheduler({"kind": "band", "epsilon": RULE_ALONE}, tasks, 0)
+    return round(expected_survival(rates[scheduler.draw(64)], 8), 5)
+
+
+def _exercise_6() -> dict[str, float]:
+    stale = clipped_surrogate(np.log([0.6]), np.log([0.1]), np.ones(1))
+    return {
+        "exercise_6_ratio": round(float(stale.ratio_T[0]), 9),
+        "exercise_6_gradient": float(stale.gradient_T[0]),
     }
 
 

@@ -66,7 +66,7 @@ def main(parts: Sequence[Part] = PARTS, title: str = "bench-light") -> None:
     with ThreadPoolExecutor(max_workers=2 if quick else 1) as pool:
         results = {p.number: r for p, r in zip(chosen, pool.map(measure, chosen), strict=True)}
     console.print(_table(chosen, results, title))
-    print(json.dumps({number: results[number] for number in sorted(results)}))
+    print(json.dumps({number: results[number] for number in sorted(results, key=lambda n: (len(n), n))}))
 
 
 def _run(part: Part, quick: bool) -> dict[str, Any]:

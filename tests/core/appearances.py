@@ -16,7 +16,7 @@ def draws_per_pass(scheduler: Curriculum, n: int, passes: int, reward: Reward, b
     drawn = np.zeros((passes + 2, n), np.int64)
     while scheduler.queue.number < passes:
         tasks = scheduler.draw(batch)
-        number = scheduler._drawn_pass_N[tasks]
+        number = scheduler.ledger.drawn_pass_N[tasks]
         drawn[number[number < passes + 2], tasks[number < passes + 2]] += 1
         scheduler.observe_many(
             [

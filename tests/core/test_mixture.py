@@ -144,14 +144,65 @@ def test_rounding_of_batch_shares_is_carried_from_batch_to_batch() -> None:
     assert [sum(b[name] for b in batches) for name in "abc"] == [12, 12, 12]
 
 
-def test_a_refill_wakes_the_datasets_own_sleepers_and_never_takes_anothers_tasks() -> None:
+def test_a_refill_leaves_sleepers_asleep_and_never_takes_anothers_tasks() -> None:
     scheduler, dataset = build({"a": 20, "b": 5}, mixture={}, snooze={"mode": "permanent"})
     for task in scheduler.draw(25).tolist():
         scheduler.observe(outcome(task, 4 if dataset[task] == "b" else 2))
-    drawn = scheduler.draw(9, missing={"b": 3})
-    assert set(dataset[drawn]) == {"b"}
-    assert len(drawn) == 5, "b has no more; a is not asked"
     assert len(scheduler.draw(9, missing={"b": 3})) == 0
+    drawn = scheduler.draw(9, missing={"a": 3, "b": 6})
+    assert dataset[drawn].tolist() == ["a"] * 3, "each its own part, none another's"
+    assert scheduler.metrics()["woken_early"] == 0
+
+
+def test_a_sleeping_dataset_is_offered_what_it_lacks_and_so_wakes_in_time() -> None:
+    scheduler, dataset = build({"a": 40, "b": 10}, mixture={}, snooze={"skip_passes": 2})
+    for task in scheduler.draw(50).tolist():
+        scheduler.observe(outcome(task, 4 if dataset[task] == "b" else 2))
+    offers = 0
+    while not len(scheduler.draw(5, missing={"b": 5})):
+        offers += 5
+        assert offers < 100
+    assert offers == pytest.approx(20, abs=5), "two skipped passes of ten tasks"
+
+
+def test_who_lent_its_places_is_repaid_by_half_its_share_again_in_each_batch() -> None:
+    scheduler, _ = build({"a": 50, "b": 50}, mixture={"owe_at_most": 30})
+    for _ in range(10):
+        asked = scheduler.batch_shares(20)
+        scheduler.settle_batch(asked, {"a": 20})
+    batches = [scheduler.batch_shares(20) for _ in range(12)]
+    assert [b["b"] for b in batches] == [15] * 6 + [10] * 6, "30 owed, 5 a batch"
+    assert all(sum(b.values()) == 20 for b in batches)
+
+
+def test_a_barren_dataset_is_asked_for_one_group_a_batch_until_it_gives_again() -> None:
+    scheduler, _ = build({"a": 50, "b": 50}, mixture={})
+    scheduler.settle_batch(scheduler.batch_shares(20), {"a": 20}, {"b"})
+    asked = scheduler.batch_shares(20)
+    assert asked == {"a": 19, "b": 1}
+    again, _ = build({"a": 50, "b": 50}, mixture={})
+    again.load_state_dict(scheduler.state_dict())
+    for s in (scheduler, again):
+        s.settle_batch(asked, {"a": 19, "b": 1})
+        assert s.batch_shares(20)["b"] == 15
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.floats(0.05, 5), min_size=1),
+    st.lists(st.integers(1, 60), min_size=1, max_size=30),
+)
+def test_batch_shares_stay_within_one_group_of_the_weights_over_any_batches(
+    weights: dict[str, float], batches: list[int]
+) -> None:
+    scheduler, _ = build(dict.fromkeys(weights, 3), mixture={"weights": weights})
+    total = dict.fromkeys(weights, 0)
+    for n, batch in enumerate(batches):
+        for name, share in scheduler.batch_shares(batch).items():
+            total[name] += share
+        made = sum(batches[: n + 1])
+        for name, weight in weights.items():
+            # Six datasets round against each other, so two of them may be one group behind at once.
+            assert abs(total[name] - made * weight / sum(weights.values())) <= 2
 
 
 def test_mistakes_are_answered() -> None:

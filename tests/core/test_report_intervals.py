@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from snoozing_env.report.intervals import clustered, wilson
+from snoozing_env.intervals import clustered, wilson
 from snoozing_env.report.scale import nice_ticks, share, short, spread
 from snoozing_env.report.svg import MAX_POINTS, Axis, Series, buckets, line_chart
 

@@ -9,8 +9,8 @@ import pytest
 from snoozing_env import KINDS, TaskInfo, build_scheduler
 from snoozing_env.schedulers import Curriculum, LoadReport
 from snoozing_env.schedulers.band import BandConfig
-from snoozing_env.schedulers.curriculum import SelectedConfig
 from snoozing_env.schedulers.selector import Pool, RankingSelector, Selector
+from snoozing_env.schedulers.shared import SelectedConfig
 from snoozing_env.testing import LAWS, MODES, Build, Law, Subject, check_scheduler, outcome
 
 VARIANTS: dict[str, dict[str, Any]] = {kind: {"kind": kind} for kind in sorted(KINDS)} | {

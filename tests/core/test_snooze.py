@@ -119,6 +119,41 @@ def test_too_hard_snoozing_backs_off_by_doubling_and_is_off_by_default() -> None
     assert drawn_passes({"too_hard": True, "too_hard_cap": 8}) == [0, 2, 5, 10, 19, 28, 37]
 
 
+def test_one_success_ends_the_back_off() -> None:
+    reward = {0: HARD, 2: HARD, 5: MIXED, 6: HARD}
+    scheduler = build({"too_hard": True}, 50)
+    drawn = draws_per_pass(scheduler, 50, 12, lambda t, p: reward.get(p, HARD) if t == 0 else MIXED, batch=5)
+    assert np.flatnonzero(drawn[:, 0]).tolist() == [0, 2, 5, 6, 8, 11], "1, 2, then again 1, 2 passes skipped"
+
+
+def test_a_hopeless_task_that_wakes_is_neither_a_recheck_nor_forgotten() -> None:
+    scheduler = build({"too_hard": True}, 50)
+    draws_per_pass(scheduler, 50, 12, lambda t, p: HARD if t == 0 and p < 5 else MIXED, batch=5)
+    assert (scheduler.snooze.snoozed, scheduler.snooze.woken, scheduler.snooze.forgotten) == (0, 0, 0)
+
+
+def test_a_mastered_task_that_comes_back_hopeless_is_forgotten_once_and_backs_off() -> None:
+    scheduler = build({"skip_passes": 2, "too_hard": True}, 50)
+    drawn = draws_per_pass(
+        scheduler, 50, 14, lambda t, p: (EASY if p == 0 else HARD) if t == 0 else MIXED, batch=5
+    )
+    assert np.flatnonzero(drawn[:, 0]).tolist() == [0, 3, 5, 8, 13]
+    assert (scheduler.snooze.snoozed, scheduler.snooze.woken, scheduler.snooze.forgotten) == (1, 1, 1)
+
+
+def test_the_back_off_goes_on_across_a_restart_and_is_capped() -> None:
+    def reward(task: int, number: int) -> np.ndarray:
+        return HARD if task == 0 else MIXED
+
+    scheduler = build({"too_hard": True, "too_hard_cap": 4}, 50)
+    draws_per_pass(scheduler, 50, 4, reward, batch=5)
+    twin = build({"too_hard": True, "too_hard_cap": 4}, 50, seed=9)
+    twin.load_state_dict(scheduler.state_dict())
+    passes = [draws_per_pass(s, 50, 30, reward, batch=5)[5:, 0] for s in (scheduler, twin)]
+    assert passes[0].tolist() == passes[1].tolist()
+    assert np.diff(np.flatnonzero(passes[0])).tolist() == [5, 5, 5, 5], "four passes skipped, and no more"
+
+
 @pytest.mark.parametrize(("passes", "snooze", "gain"), Z12)
 def test_the_gain_over_plain_dynamic_sampling_is_the_table_of_z12(
     passes: int, snooze: dict[str, object], gain: float

@@ -160,7 +160,10 @@ def test_a_planted_leak_is_found():
     drawn = even(2000)
     told = [replace(item, question=f"Pray, {item.question}") if item.answer else item for item in drawn]
     assert leaks(told)["question_only_accuracy"] > 0.95
-    bared = [replace(item, passage="Nothing is known. Nothing at all.") if item.answer is None else item for item in drawn]
+    bared = [
+        replace(item, passage="Nothing is known. Nothing at all.") if item.answer is None else item
+        for item in drawn
+    ]
     assert leaks(bared)["overlap_best_single_accuracy"] > 0.95
 
 

@@ -59,7 +59,13 @@ def test_a_source_id_is_the_identity_where_there_is_one():
 @pytest.mark.parametrize("factor", [None, 0.0, 2.5, math.inf])
 def test_curriculum_fields_survive_json_into_wire_data(factor):
     data = EchoData(
-        prompt="p", dataset="d", domain="o", difficulty_prior=0.25, snooze_factor=factor, cluster="c"
+        prompt="p",
+        dataset="d",
+        domain="o",
+        difficulty_prior=0.25,
+        snooze_factor=factor,
+        cluster="c",
+        side="refuse",
     )
     wire = vf.WireTaskData.model_validate(
         json.loads(json.dumps(data.model_dump(mode="json"), allow_nan=False))
@@ -71,6 +77,7 @@ def test_curriculum_fields_survive_json_into_wire_data(factor):
         0.25,
         "c",
     )
+    assert extra["side"] == "refuse"
     assert extra["snooze_factor"] is None if factor is None else float(extra["snooze_factor"]) == factor
     assert EchoData.model_validate_json(data.model_dump_json()) == data
 

@@ -186,9 +186,29 @@ def test_draining_waits_for_what_was_sent_and_sends_the_rest_elsewhere():
     with_fleet(program)
 
 
-def test_a_fleet_of_one_goes_on_answering_while_it_drains():
+def test_while_all_engines_drain_requests_wait_for_the_first_that_serves_again():
+    async def program(fleet: FleetEngine, echoes: list[Echo]) -> None:
+        running = asyncio.create_task(ask(fleet, 0))
+        await asyncio.sleep(0.5)
+        await fleet.drain(0)
+        waiting = asyncio.create_task(ask(fleet, 1))
+        await asyncio.sleep(60)
+        assert not waiting.done()
+        fleet.served(0, 1)
+        assert await waiting == [0]
+        await running
+
+    with_fleet(program, n=1)
+
+
+def test_requests_that_wait_for_a_drain_are_told_when_the_engine_dies():
     async def program(fleet: FleetEngine, echoes: list[Echo]) -> None:
         await fleet.drain(0)
-        assert await ask(fleet, 0) == [0]
+        waiting = asyncio.create_task(ask(fleet, 1))
+        await asyncio.sleep(1)
+        echoes[0].up = False
+        fleet.fail(0, "connection reset")
+        with pytest.raises(EngineError, match="engine 0: connection reset"):
+            await waiting
 
     with_fleet(program, n=1)

@@ -64,3 +64,31 @@ def test_closing_cancels_what_runs_and_may_be_repeated():
     loop.close()
     assert cancelled.is_set()
     loop.close()
+
+
+def test_the_caller_may_do_something_while_it_waits(loop: LoopThread):
+    times: list[int] = []
+    enough = asyncio.Event()
+
+    async def wait() -> int:
+        await enough.wait()
+        return len(times)
+
+    async def end() -> None:
+        enough.set()
+
+    def meanwhile() -> None:
+        times.append(1)
+        if len(times) == 3:
+            loop.run(end())
+
+    assert loop.run(wait(), meanwhile=meanwhile, every_s=0.01) >= 3
+
+
+def test_a_time_out_of_the_program_is_its_own(loop: LoopThread):
+    async def late() -> None:
+        async with asyncio.timeout(0.01):
+            await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        loop.run(late(), meanwhile=lambda: None, every_s=0.02)

@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from snoozing_env import build_scheduler
+from snoozing_env.gates import LadderConfig
 from snoozing_env.sim.compare import dip
 from snoozing_env.sim.learner import Learner
 from snoozing_env.sim.presets import PRESETS
@@ -27,6 +28,27 @@ FRESH_SEEDS = (100, 101, 102, 103, 104)
 def run(learner: str, arm: str, seed: int) -> Trace:
     world = Learner(PRESETS[learner], seed)
     return simulate(world, build_scheduler({"snooze": ARMS[arm]}, world.tasks, seed), LoopConfig(steps=STEPS))
+
+
+SHARES: dict[str, dict[str, object]] = {
+    "before filtering": {"shares_of": "draws"},
+    "final batch": {"shares_of": "batch"},
+    "final batch, patient": {"shares_of": "batch", "lend_after": 100.0},
+}
+"""Figure 3's two readings of "equally weighted", under plain dynamic sampling; the last never lends a place before a
+hundred groups were generated for it."""
+PATIENT = LadderConfig(partial_after=200.0)
+
+
+@lru_cache(maxsize=64)
+def hard_shares(shares: str, seed: int) -> tuple[float, ...]:
+    """Figure 3: share of the hard subset in every batch, both subsets weighted equally."""
+    world = Learner(PRESETS["subsets"], seed)
+    mixture = {"weights": {"easy": 1, "hard": 1}, **SHARES[shares]}
+    scheduler = build_scheduler({"snooze": ARMS["plain"], "mixture": mixture}, world.tasks, seed)
+    ladder = PATIENT if shares.endswith("patient") else LadderConfig()
+    trace = simulate(world, scheduler, LoopConfig(steps=STEPS, ladder=ladder))
+    return tuple(step.shares["hard"] for step in trace.steps)
 
 
 def hard_share(arm: str, seed: int) -> tuple[float, float]:

@@ -8,7 +8,8 @@ import pytest
 
 from snoozing_env import build_scheduler
 from snoozing_env.errors import CatalogueError
-from snoozing_env.sim.replay import Replay, read_outcomes
+from snoozing_env.outcome_log import read_outcomes
+from snoozing_env.sim.replay import Replay
 from snoozing_env.sim.run import LoopConfig, simulate
 
 LOG: list[dict[str, object]] = [
@@ -78,7 +79,7 @@ def test_snoozing_costs_less_than_plain_sampling_on_a_log_that_saturates(tmp_pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"log\.jsonl has no line; log at least one group"),
+        ("", r"log\.jsonl has no line with a verdict; log at least one group"),
         ("{", r"line 1 is not JSON"),
         ("\n[1]", r"line 2 holds list; wanted one JSON object per line"),
         ('{"task": "a", "reward": [1]}', r"unknown key 'reward'\. Did you mean 'rewards'\?"),
@@ -89,6 +90,12 @@ def test_snoozing_costs_less_than_plain_sampling_on_a_log_that_saturates(tmp_pat
         ('{"task": "a", "rewards": [1, NaN]}', r"rewards holds nan; wanted numbers in \[0, 1\]"),
         ('{"task": "a", "pass_rate": 1.2}', r"pass_rate holds 1\.2; wanted numbers in \[0, 1\]"),
         ('{"task": "a", "pass_rate": 1, "side": 2}', r"side 2; wanted 1, -1 or 0"),
+        (
+            '{"task": "a", "rewards": [1, 0], "valid": [1]}',
+            r"2 rewards and 1 marks in valid; wanted one each",
+        ),
+        ('{"task": "a", "rewards": [1], "step": "x"}', r"step 'x'; wanted a whole number"),
+        ('{"task": "a", "rewards": [1], "valid": [0]}', r"no line with a verdict"),
     ],
 )
 def test_a_line_that_is_no_outcome_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -8,7 +8,7 @@ import math
 from typing import TypeVar
 
 import verifiers.v1 as vf
-from pydantic import ConfigDict, field_serializer, field_validator
+from pydantic import ConfigDict, Field, field_serializer, field_validator
 
 
 class SnoozeTaskData(vf.TaskData):
@@ -29,6 +29,8 @@ class SnoozeTaskData(vf.TaskData):
     side: str | None = None
     """The one-sided behaviour a task rewards where another task rewards its opposite: refuse and comply, abstain and
     answer. A run that names both sides watches that neither is unlearned."""
+    duration_s: float | None = Field(default=None, gt=0)
+    """Seconds that a group of rollouts is expected to take, None = unknown; long ones are started first."""
 
     @field_validator("difficulty_prior")
     @classmethod

@@ -1,6 +1,6 @@
 """Several engines behind one: the least loaded gets the next request, a dead one is noticed and survived.
 
-    sample ─▶ pick (serving, least loaded; the group's own engine first) ─▶ engine ─┬─ completions
+    sample ─▶ choose (serving, least loaded; the group's own engine first) ─▶ engine ─┬─ completions
                     ▲                                                               └─ EngineError ─▶ down, try the next
                     └── probe every `probe_s`: answers again ─▶ stale until it has been sent the present weights
 
@@ -54,7 +54,7 @@ class FleetEngine:
         self._home: dict[int, int] = {}
         self._prober: asyncio.Task[None] | None = None
         self._started = False
-        self._idle = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def model(self) -> str:
@@ -78,6 +78,7 @@ class FleetEngine:
         if member.condition == "stale":
             log.warning("%s serves again, with weights %d", member.name, version)
         member.condition = "serving"
+        self._changed.set()
 
     def stale(self) -> list[int]:
         """Engines that answer but have not been sent the present weights since they came back."""
@@ -88,9 +89,10 @@ class FleetEngine:
         member = self.members[index]
         if member.condition == "serving":
             member.condition = "draining"
+        # Each wait ends with an answer, a failure or a push; more than one may be waiting, hence the loop.
         while member.load and member.condition == "draining":
-            self._idle.clear()
-            await self._idle.wait()
+            self._changed.clear()
+            await self._changed.wait()
 
     def fail(self, index: int, reason: str) -> None:
         """Take an engine out of service, e.g. because a push did not reach it."""
@@ -99,6 +101,7 @@ class FleetEngine:
             log.warning("%s is out of service: %s", member.name, reason)
             member.failures += 1
         member.condition, member.reason = "down", reason
+        self._changed.set()
         if self._started and (self._prober is None or self._prober.done()):
             self._prober = asyncio.get_running_loop().create_task(self._probe(), name="fleet probe")
 
@@ -120,7 +123,7 @@ class FleetEngine:
     ) -> list[Completion]:
         tried: set[int] = set()
         while True:
-            index = self._pick(tried, seed)
+            index = await self._choose(tried, seed)
             member = self.members[index]
             member.load += n
             try:
@@ -130,11 +133,11 @@ class FleetEngine:
                 self.fail(index, str(error))
             finally:
                 member.load -= n
-                self._idle.set()
+                self._changed.set()
 
     async def endpoint(self) -> Endpoint:
         """The address of the least loaded engine; an episode keeps to it, and its loss costs that episode."""
-        return await self.members[self._pick(set(), None)].engine.endpoint()
+        return await self.members[await self._choose(set(), None)].engine.endpoint()
 
     async def close(self) -> None:
         self._started = False
@@ -145,25 +148,26 @@ class FleetEngine:
 
     # -- choosing ---------------------------------------------------------------------------------------
 
-    def _pick(self, tried: set[int], group: int | None) -> int:
-        """The group's own engine if it serves, else the least loaded one.
+    async def _choose(self, tried: set[int], group: int | None) -> int:
+        """The group's own engine if it serves, else the least loaded one; waits while all are being drained.
 
         Raises:
             EngineError: none serves; the message has each one's reason.
         """
-        serving = [i for i, m in enumerate(self.members) if m.condition == "serving" and i not in tried]
-        if not serving:
+        while not (
+            serving := [i for i, m in enumerate(self.members) if m.condition == "serving" and i not in tried]
+        ):
             self._need_one(tried)
-            # Every engine that is left is being drained for new weights: it takes one more request than planned.
-            serving = [i for i, m in enumerate(self.members) if m.condition == "draining" and i not in tried]
+            self._changed.clear()
+            await self._changed.wait()
         home = None if group is None else self._home.get(group)
-        chosen = home if home in serving else min(serving, key=lambda i: (self.members[i].load, i))
-        assert chosen is not None
+        if home is None or home not in serving:
+            home = min(serving, key=lambda i: (self.members[i].load, i))
         if group is not None:
-            self._home[group] = chosen
+            self._home[group] = home
             if len(self._home) > self._affinity:
                 del self._home[next(iter(self._home))]
-        return chosen
+        return home
 
     def _need_one(self, tried: set[int] | frozenset[int] = frozenset()) -> None:
         if any(m.condition in _UP and i not in tried for i, m in enumerate(self.members)):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -30,6 +30,7 @@ from snoozing_env.errors import EngineError
 from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, SamplingParams
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from snoozing_env.rollout.engines.local_http import LocalServer
@@ -45,6 +46,9 @@ class LocalEngineConfig(BaseConfig):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Literal["local"] = "local"
+    own_weights: bool = False
+    """Generate with a copy of the policy, replaced by every update, so that generation may overlap with training
+    (pacing.max_staleness above 0). Costs the model's memory once more."""
     max_batch: int = Field(default=512, ge=1)
     """Sequences in one forward; one request of more than this runs alone."""
     tool_parser: str = ""
@@ -94,6 +98,27 @@ class LocalEngine:
         return self._version
 
     def set_version(self, version: int) -> None:
+        self._version = version
+
+    def replace_weights(self, tensors: Mapping[str, torch.Tensor], version: int) -> None:
+        """Copy these into the engine's own model, between two batches; call it from any other thread.
+
+        Raises:
+            EngineError: the engine is not running, or a tensor of the model is missing.
+        """
+        if self._worker is None:
+            raise self._not_running()
+        self._worker.submit(self._copy_in, tensors, version).result()
+
+    def _copy_in(self, tensors: Mapping[str, torch.Tensor], version: int) -> None:
+        import torch
+
+        own = dict(self.policy.named_parameters())
+        if missing := own.keys() - tensors.keys():
+            raise EngineError(f"the update of {self._name!r} lacks {', '.join(sorted(missing)[:3])}")
+        with torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(tensors[name])
         self._version = version
 
     async def start(self) -> None:

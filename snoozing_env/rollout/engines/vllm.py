@@ -36,6 +36,8 @@ class VllmEngineConfig(BaseConfig):
     kind: Literal["vllm"] = "vllm"
     base_url: str = "http://127.0.0.1:8000/v1"
     """Root of the OpenAI-compatible API; "/v1" is added when absent."""
+    more_urls: tuple[str, ...] = ()
+    """Further servers of the same policy; each request goes to the least loaded one."""
     model: str = "policy"
     """Name the server serves the policy under (--served-model-name)."""
     tokenizer: str = ""

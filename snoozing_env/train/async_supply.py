@@ -1,0 +1,207 @@
+"""Groups from a loop that never stops: generation overlaps with training, within the bound on staleness.
+
+    loop's thread      AsyncLoop ⇄ engines         every finished group ─▶ journal, ledger, outcome log
+    trainer's thread   publish ─ collect ─ save    each runs in the loop's thread, so nothing needs a lock
+
+A checkpoint holds what waits; the journal what finished since. After a kill both come back: the scheduler learns what
+it had learned, and every group that could still be trained waits again, however many steps were undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from snoozing_env.buffers.journal import Journal, read_journal
+from snoozing_env.buffers.store import dump_groups, parse_groups
+from snoozing_env.gates import Ladder
+from snoozing_env.pacing import Durations, Fate, Flight, Planner
+from snoozing_env.pacing.ledger import FILE_NAME as LEDGER_FILE
+from snoozing_env.pacing.ledger import Ledger
+from snoozing_env.pacing.planner import Counts
+from snoozing_env.rollout.async_loop import AsyncLoop, Watcher
+from snoozing_env.rollout.loop import StepBatch
+from snoozing_env.rollout.loop_thread import LoopThread
+from snoozing_env.schedulers.state import write_atomically
+from snoozing_env.train.supply import GROUPS_FILE, Parts
+from snoozing_env.types import Group
+
+T = TypeVar("T")
+DURATIONS_FILE = "durations.parquet"
+JOURNALS = "journal"
+
+
+class AsyncSupply(Watcher):
+    """Generates all the time, at most `pacing.max_staleness` versions ahead."""
+
+    def __init__(self, parts: Parts, thread: LoopThread) -> None:
+        recipe, self._parts = parts.recipe, parts
+        self._thread = thread
+        self._planner = Planner(recipe.pacing, batch=recipe.train.batch_groups, steps=recipe.train.steps)
+        self._durations = Durations(recipe.pacing.durations, [info.duration_s for info in parts.infos])
+        self._ledger = Ledger(recipe.directory / LEDGER_FILE)
+        self._journal: Journal | None = None
+        self._loop = AsyncLoop(
+            parts.runner,
+            parts.scheduler,
+            self._planner,
+            self._durations,
+            gate=recipe.gate,
+            ladder=Ladder(recipe.ladder),
+            keys=tuple(info.key for info in parts.infos),
+            watcher=self,
+        )
+
+    def run(self, program: Callable[[], Awaitable[T]]) -> T:
+        return self._thread.run(_await(program))
+
+    def publish(self, version: int) -> None:
+        def tell() -> None:
+            self._parts.runner.engine.set_version(version)
+            self._loop.publish(version)
+
+        self._call(tell)
+
+    def collect(self, version: int, *, meanwhile: Callable[[], None]) -> StepBatch:
+        async def next_batch() -> StepBatch:
+            if self._planner.step != version:
+                raise RuntimeError(f"the trainer asks for step {version}, step {self._planner.step} is next")
+            batch = await self._loop.next_batch()
+            self._ledger.take(version, [group.id for group in batch.groups])
+            return batch
+
+        return self._thread.run(next_batch(), meanwhile=meanwhile)
+
+    # -- Watcher ----------------------------------------------------------------------------------------
+
+    def finished(self, group: Group, fate: Fate) -> None:
+        """Durable first, then told: a kill in between leaves a group that is restored, not one that is lost."""
+        if self._journal is None:
+            self._journal = self._open_journal(self._planner.step)
+        self._journal.append(group, fate)
+        self._ledger.finish(group.id, fate, group.outcome.version)
+        self._parts.outcomes.append([group], step=self._planner.step + 1)
+
+    def lost(self, flight: Flight) -> None:
+        self._ledger.lose(flight.id)
+
+    def expired(self, groups: Sequence[Group]) -> None:
+        self._ledger.expire([group.id for group in groups])
+
+    # -- state ------------------------------------------------------------------------------------------
+
+    def save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
+        return self._call(lambda: self._save(directory, and_also))
+
+    def _save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
+        """In the loop's thread, so that no group finishes between the snapshot and the new journal."""
+        and_also(directory)
+        write_atomically(directory / GROUPS_FILE, dump_groups(self._planner.accepted))
+        table = pa.table({"key": [info.key for info in self._parts.infos], **self._durations.columns()})
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink)
+        write_atomically(directory / DURATIONS_FILE, sink.getvalue().to_pybytes())
+        if self._journal is not None:
+            self._journal.close()
+        self._journal = self._open_journal(self._planner.step)
+        self._prune_journals()
+        return {
+            "next_group_id": self._loop.next_group_id,
+            "dead_streak": self._loop.ladder.dead_streak,
+            "step": self._planner.step,
+            "counts": asdict(self._planner.counts),
+            "durations": self._durations.state(),
+            "in_flight": [
+                {"id": f.id, "key": f.key, "version": f.version, "attempt": f.attempt}
+                for f in self._planner.running
+            ],
+        }
+
+    def load(self, directory: Path, state: Mapping[str, Any]) -> str:
+        return self._call(lambda: self._load(directory, state))
+
+    def _load(self, directory: Path, state: Mapping[str, Any]) -> str:
+        step, index_of = int(state["step"]), self._parts.index_of
+        groups = {g.id: g for g in parse_groups((directory / GROUPS_FILE).read_bytes(), index_of)}
+        next_id, since = int(state["next_group_id"]), 0
+        for path in self._journals_since(step):
+            for entry in read_journal(path, index_of):
+                self._parts.scheduler.observe(entry.outcome)
+                self._durations.observe(entry.outcome.task, max(entry.outcome.duration_s, 1e-3))
+                since, next_id = since + 1, max(next_id, entry.id + 1)
+                if entry.group is not None:
+                    groups[entry.id] = entry.group
+        self._restore_durations(directory, state["durations"], index_of)
+        counts = Counts(**state["counts"])
+        # The books start anew with what there is: lost flights are closed, restored groups count as started.
+        ended = counts.lost + counts.filtered + counts.over_age + counts.expired + counts.trained
+        counts.started = ended + len(groups)
+        self._planner.restore(step=step, accepted=groups.values(), counts=counts)
+        self._loop.next_group_id = next_id
+        self._loop.ladder.dead_streak = int(state["dead_streak"])
+        in_flight = [index_of[f["key"]] for f in state["in_flight"] if f["key"] in index_of]
+        for task in reversed(in_flight):
+            self._parts.scheduler.offer(task)
+        self._ledger.resume(step, sorted(groups), next_id=next_id)
+        self._journal = self._open_journal(step)
+        return f"{len(groups)} finished groups wait, {since} of the journal; {len(in_flight)} in flight start again"
+
+    def _restore_durations(
+        self, directory: Path, state: Mapping[str, float], index_of: Mapping[str, int]
+    ) -> None:
+        table = pq.read_table(directory / DURATIONS_FILE)
+        keys = table.column("key").to_pylist()
+        old = np.array([i for i, key in enumerate(keys) if key in index_of], np.int64)
+        new = np.array([index_of[key] for key in keys if key in index_of], np.int64)
+        for name, column in self._durations.columns().items():
+            column[new] = table.column(name).to_numpy()[old]
+        self._durations.restore(dict(state))
+
+    def _open_journal(self, step: int) -> Journal:
+        return Journal(self._folder / f"{step:08d}.frames")
+
+    def _prune_journals(self) -> None:
+        """Keep one for each checkpoint that is kept, the one being written included, and one to spare."""
+        for path in sorted(self._folder.glob("*.frames"))[: -self._parts.recipe.train.keep_checkpoints - 2]:
+            path.unlink()
+
+    def _journals_since(self, step: int) -> list[Path]:
+        """Oldest first."""
+        paths = sorted(self._folder.glob("*.frames"))
+        return [path for path in paths if int(path.stem) >= step]
+
+    @property
+    def _folder(self) -> Path:
+        return self._parts.recipe.directory / JOURNALS
+
+    # -- ending -----------------------------------------------------------------------------------------
+
+    def metrics(self) -> dict[str, float]:
+        counts = {f"groups/{name}": float(n) for name, n in asdict(self._planner.counts).items()}
+        return counts | {"groups/running": float(len(self._planner.running))}
+
+    def stop(self) -> None:
+        """Start nothing more and cancel what is in flight."""
+        self._thread.run(self._loop.close())
+
+    def close(self) -> None:
+        self._thread.close()
+        self._ledger.close()
+        if self._journal is not None:
+            self._journal.close()
+
+    def _call(self, action: Callable[[], T]) -> T:
+        async def call() -> T:
+            return action()
+
+        return self._thread.run(call())
+
+
+async def _await(program: Callable[[], Awaitable[T]]) -> T:
+    return await program()

@@ -1,0 +1,136 @@
+"""Where a session's groups come from: a loop that turns only while the trainer waits, or one that never stops.
+
+Session ── publish(version) · collect(version) · save · load ──▶ Supply ─┬─ SyncSupply   max_staleness = 0
+                                                                         └─ AsyncSupply  max_staleness ≥ 1
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from snoozing_env.buffers.fresh import FreshBuffer
+from snoozing_env.buffers.store import dump_groups, parse_groups
+from snoozing_env.gates import Ladder
+from snoozing_env.outcome_log import OutcomeLog
+from snoozing_env.rollout.loop import StepBatch, SyncLoop
+from snoozing_env.rollout.loop_thread import LoopThread
+from snoozing_env.rollout.runner import GroupRunner
+from snoozing_env.schedulers import Curriculum
+from snoozing_env.schedulers.state import write_atomically
+from snoozing_env.train.recipe import Recipe
+from snoozing_env.types import TaskInfo
+
+T = TypeVar("T")
+GROUPS_FILE = "groups.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a supply is made of."""
+
+    recipe: Recipe
+    infos: Sequence[TaskInfo]
+    runner: GroupRunner
+    scheduler: Curriculum
+    outcomes: OutcomeLog
+
+    @property
+    def index_of(self) -> dict[str, int]:
+        return {info.key: i for i, info in enumerate(self.infos)}
+
+
+class Supply(Protocol):
+    """Informative groups, one batch per step."""
+
+    def run(self, program: Callable[[], Awaitable[T]]) -> T:
+        """Run something in the loop that uses the engine, and wait for it."""
+        ...
+
+    def publish(self, version: int) -> None:
+        """The engine serves the weights of `version` from now on."""
+        ...
+
+    def collect(self, version: int, *, meanwhile: Callable[[], None]) -> StepBatch:
+        """The groups of the step at `version`; `meanwhile` is called now and then while waiting for them."""
+        ...
+
+    def save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
+        """Write what is kept in files; returns the JSON-able rest. `and_also` is called at the same moment."""
+        ...
+
+    def load(self, directory: Path, state: Mapping[str, Any]) -> str:
+        """Continue from `save`; returns what there is to say about it."""
+        ...
+
+    def metrics(self) -> dict[str, float]: ...
+
+    def stop(self) -> None:
+        """Start nothing more and cancel what is in flight."""
+        ...
+
+    def close(self) -> None:
+        """End the loop; the engine is closed already."""
+        ...
+
+
+class SyncSupply:
+    """Generates while the trainer waits; no group is in flight between two steps."""
+
+    def __init__(self, parts: Parts, loop: asyncio.Runner | LoopThread) -> None:
+        recipe, self._parts = parts.recipe, parts
+        self._runner = loop
+        self._buffer = FreshBuffer(recipe.buffer)
+        self.loop = SyncLoop(
+            parts.runner,
+            parts.scheduler,
+            self._buffer,
+            gate=recipe.gate,
+            ladder=Ladder(recipe.ladder),
+            on_finished=lambda groups, version: parts.outcomes.append(groups, step=version + 1),
+        )
+
+    def run(self, program: Callable[[], Awaitable[T]]) -> T:
+        async def main() -> T:
+            return await program()
+
+        return self._runner.run(main())
+
+    def publish(self, version: int) -> None:
+        self._parts.runner.engine.set_version(version)
+
+    def collect(self, version: int, *, meanwhile: Callable[[], None]) -> StepBatch:
+        return self.run(lambda: self.loop.collect(self._parts.recipe.train.batch_groups, version=version))
+
+    def save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
+        and_also(directory)
+        write_atomically(directory / GROUPS_FILE, dump_groups(self._buffer.groups))
+        return {
+            "survival": self.loop.collector.survival,
+            "next_group_id": self.loop.next_group_id,
+            "dead_streak": self.loop.ladder.dead_streak,
+            "expired": self._buffer.expired,
+        }
+
+    def load(self, directory: Path, state: Mapping[str, Any]) -> str:
+        self._buffer.put(parse_groups((directory / GROUPS_FILE).read_bytes(), self._parts.index_of))
+        self.loop.next_group_id = state["next_group_id"]
+        self.loop.collector.survival = _survival(state["survival"])
+        self.loop.ladder.dead_streak, self._buffer.expired = state["dead_streak"], state["expired"]
+        return ""
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+def _survival(saved: float | Mapping[str, float]) -> dict[str, float]:
+    """A checkpoint's survival by dataset; schema 1 had one for all."""
+    return dict(saved) if isinstance(saved, Mapping) else {"": saved}

@@ -1,0 +1,104 @@
+"""The bound over thousands of schedules, and throughput under long tails, on a clock that jumps (must-show 1 and 3).
+
+The loop is the real one; engine and trainer are simulated (tests/rollout/async_world.py) and called so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from snoozing_env.pacing import PacingConfig, Planner
+from snoozing_env.pacing.ledger import audit
+from tests.rollout import async_world
+from tests.rollout.async_world import History, World, play, random_pacing, random_world
+
+LONG_TAIL = 25.0
+"""The slowest fifth takes 25 times the median (seed S4)."""
+
+
+def figures(quick: bool) -> dict[str, Any]:
+    """Both parts; quick plays a twentieth of the schedules."""
+    return {**schedules(500 if quick else 10_000), **throughput(60 if quick else 300)}
+
+
+def schedules(n: int) -> dict[str, Any]:
+    """Random schedules with failures, updates and kills; and the same with an off-by-one planted in the bound."""
+    kills = worst = late = 0
+    bad: list[int] = []
+    for seed in range(n):
+        config = random_pacing(seed)
+        history = play(config, random_world(seed), steps=8)
+        kills, worst = kills + history.kills, max(worst, max(history.lags) - config.bound)
+        if audit(history.events, bound=config.bound):
+            bad.append(seed)
+    planted = 0
+    real, async_world.Planner = async_world.Planner, _OffByOne
+    try:
+        for seed in range(min(n, 500)):
+            config = random_pacing(seed)
+            late += bool(audit(play(config, random_world(seed), steps=8).events, bound=config.bound))
+            planted += 1
+    finally:
+        async_world.Planner = real
+    return {
+        "schedules": n,
+        "kills": kills,
+        "schedules_with_a_problem": len(bad),
+        "largest_lag_minus_bound": worst,
+        "off_by_one_found": f"in {late} of {planted} schedules",
+    }
+
+
+class _OffByOne(Planner):
+    def lag(self, group: Any) -> int:
+        return super().lag(group) - 1
+
+
+def throughput(steps: int) -> dict[str, Any]:
+    """Steps per unit of time of each mode at equal work, and dropped shares by quartile of duration."""
+    modes = {
+        "sync": PacingConfig(max_running=64),
+        "double-buffer": PacingConfig(max_staleness=1, max_running=64),
+        "bounded K=8": PacingConfig(max_staleness=8, max_running=64),
+        "in-flight K=8": PacingConfig(max_staleness=8, weight_updates="in-flight", max_running=64),
+        "naive drop-when-old K=8": PacingConfig(max_staleness=8, stragglers="let-go", max_running=64),
+    }
+    played = {name: play(config, _long_tailed(), steps=steps) for name, config in modes.items()}
+    rate = {name: steps / history.seconds for name, history in played.items()}
+    return {
+        "throughput_over_sync": {name: round(r / rate["sync"], 2) for name, r in rate.items()},
+        "dropped_by_duration_quartile": {name: _quartiles(history) for name, history in played.items()},
+        "largest_lag": {name: max(history.lags) for name, history in played.items()},
+    }
+
+
+def _turns(task: int) -> float:
+    """Three fifths around one turn, a fifth around three, and a slow fifth at 25 times the median."""
+    jitter = float(np.random.default_rng(task).uniform(0.8, 1.2))
+    return jitter * (LONG_TAIL if task % 5 == 0 else 1.0)
+
+
+def _long_tailed() -> World:
+    return World(turns=_turns, train_s=1.0, batch=8, n=400)
+
+
+def _quartiles(history: History) -> list[float]:
+    """Dropped share of the finished groups, in percent, by quartile of the tasks' durations, short ones first."""
+    tasks = np.array(sorted(history.started))
+    order = tasks[np.argsort([_turns(int(t)) for t in tasks], kind="stable")]
+    return [_share(history, part.tolist()) for part in np.array_split(order, 4)]
+
+
+def _share(history: History, tasks: list[int]) -> float:
+    def total(of: Mapping[int, int]) -> int:
+        return sum(of.get(task, 0) for task in tasks)
+
+    return round(100.0 * total(history.dropped) / max(total(history.started), 1), 2)
+
+
+if __name__ == "__main__":
+    print(json.dumps(figures(quick=True)))
