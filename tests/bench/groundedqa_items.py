@@ -62,27 +62,23 @@ def _elsewhere(size: int, bare: bool) -> str:
 def _nearest(train: Sequence[Item], held_out: Sequence[Item]) -> float:
     """The largest Jaccard similarity of a training and a held-out item, over sets of five-word shingles; exact.
 
-    Few shingles are shared at all, so an index from the shared ones to the held-out items finds every pair with any.
+    A pair more alike than the best so far shares at least that part of the training item's shingles, so it shares one of the
+    rarest of them (prefix filter): the bare language ("it closed for repairs in march"), with owners by the thousand,
+    is looked up only for pairs that may matter.
     """
+    sets = [_shingles(item) for item in held_out]
     owners: dict[int, list[int]] = {}
-    sizes = []
-    for place, item in enumerate(held_out):
-        found = _shingles(item)
-        sizes.append(len(found))
+    for place, found in enumerate(sets):
         for shingle in found:
             owners.setdefault(shingle, []).append(place)
     nearest = 0.0
     for item in train:
         found = _shingles(item)
-        shared: dict[int, int] = {}
-        # Shingles of the bare language ("closed for repairs in March it") have hundreds of owners: they bound, not count.
-        common = [owners[shingle] for shingle in found if shingle in owners]
-        if len(common) <= nearest * len(found):
-            continue
-        for places in common:
-            for place in places:
-                shared[place] = shared.get(place, 0) + 1
-        nearest = max(nearest, *(n / (len(found) + sizes[place] - n) for place, n in shared.items()), 0.0)
+        common = sorted((shingle for shingle in found if shingle in owners), key=lambda s: len(owners[s]))
+        spare = len(common) - int(nearest * len(found))
+        for place in {place for shingle in common[: max(spare, 0)] for place in owners[shingle]}:
+            shared = len(found & sets[place])
+            nearest = max(nearest, shared / (len(found) + len(sets[place]) - shared))
     return round(nearest, 4)
 
 
