@@ -297,3 +297,10 @@ def test_every_named_source_says_where_it_comes_from_and_under_which_licence():
 def test_a_typed_task_reads_back_from_its_wire_form():
     data = one("answer", size=24).data
     assert GroundedQAData.model_validate_json(data.model_dump_json()) == data
+
+
+@pytest.mark.parametrize("style", ["few_shot", "bare"])
+def test_the_answer_in_the_data_is_what_a_right_reply_says(style):
+    for task in tasks(size=60, style=style):
+        assert task.judgement(task.data.answer).right
+        assert (task.data.answer == task.token) is (task.data.side == "abstain")
