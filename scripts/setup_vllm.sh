@@ -29,7 +29,9 @@ echo "$venv: vLLM"
 "$venv/bin/python" scripts/vllm_alias.py
 echo "$venv: this project"
 projects=(-e .)
-for folder in environments/snooze_*/; do projects+=(-e "$folder"); done
+for folder in environments/*/ sandboxes/; do
+    [[ -f "$folder/pyproject.toml" ]] && projects+=(-e "$folder")
+done
 "${install[@]}" --no-deps "${projects[@]}"
 "$venv/bin/python" -c 'import importlib.metadata as m; print("vllm", m.version("vllm"), "torch", m.version("torch"))'
 echo "$wanted" > "$stamp"

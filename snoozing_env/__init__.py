@@ -6,6 +6,7 @@
 from snoozing_env.errors import (
     CatalogueError,
     ConfigError,
+    EmbeddingError,
     EngineError,
     OutcomeError,
     SaturationError,
@@ -22,6 +23,7 @@ __all__ = [
     "KINDS",
     "CatalogueError",
     "ConfigError",
+    "EmbeddingError",
     "EngineError",
     "Group",
     "GroupOutcome",

@@ -2,9 +2,11 @@
 
 SnoozingError
 ├── ConfigError        a recipe or scheduler config says something it cannot mean
+├── PoolError          a source of texts or a list made from them cannot be read
 ├── CatalogueError     the task set is unusable: missing, empty, duplicate keys
 ├── OutcomeError       a finished group reports something no grader may report
 ├── StateError         a checkpoint does not fit this run, or cannot be written
+├── EmbeddingError     a task text cannot be turned into a vector: no model, no server, no space
 ├── EngineError        the rollout engine is unreachable, refused, or died
 │   └── WeightTransferError   new weights did not arrive whole
 └── SaturationError    nothing left to learn from; the message says why
@@ -28,12 +30,20 @@ class CatalogueError(SnoozingError):
     """The task set cannot be scheduled: it is missing, empty, or two tasks share a key."""
 
 
+class PoolError(SnoozingError):
+    """A source of texts, an exclusion list or a cluster list is missing, unreadable or does not fit."""
+
+
 class OutcomeError(SnoozingError, ValueError):
     """A group outcome carries a reward that no grader may give (NaN, infinite, out of range)."""
 
 
 class StateError(SnoozingError):
     """A checkpoint belongs to another task set or version, or could not be written."""
+
+
+class EmbeddingError(SnoozingError):
+    """Task texts cannot be embedded: the model, the endpoint or the cache failed."""
 
 
 class EngineError(SnoozingError):

@@ -12,6 +12,7 @@ from snoozing_env.errors import CatalogueError, ConfigError, did_you_mean
 from snoozing_env.schedulers.band import BandConfig
 from snoozing_env.schedulers.base import LoadReport, Scheduler
 from snoozing_env.schedulers.curriculum import Curriculum
+from snoozing_env.schedulers.dots import DotsConfig
 from snoozing_env.schedulers.learnability import LearnabilityConfig
 from snoozing_env.schedulers.lze import LzeConfig
 from snoozing_env.schedulers.prioritized import PrioritizedConfig
@@ -30,6 +31,7 @@ SchedulerConfig = Annotated[
     | PrioritizedConfig
     | ProgressConfig
     | LzeConfig
+    | DotsConfig
     | StagedConfig,
     Field(discriminator="kind"),
 ]

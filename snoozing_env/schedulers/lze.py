@@ -14,13 +14,14 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
 from snoozing_env.schedulers.difficulty import Columns
 from snoozing_env.schedulers.outcomes import OutcomeTable
 from snoozing_env.schedulers.reversion import Floats32
-from snoozing_env.schedulers.selector import Pool, Selector, sample, smallest
+from snoozing_env.schedulers.selector import Pool, Selector, one_by_one, sample, smallest
 from snoozing_env.schedulers.shared import SelectedConfig
 from snoozing_env.types import Bools, Ints
 
@@ -91,6 +92,9 @@ class Lze:
             return chosen
         rest = pruned[~np.isin(pruned, rechecks)]
         return np.concatenate([chosen, sample(rest, n - len(chosen), rng)])
+
+    def choose_each(self, plan_D: Ints, open_N: Bools, dataset_N: NDArray[np.int32]) -> Ints:
+        return one_by_one(self, plan_D, open_N, dataset_N)
 
     def drew(self, task_B: Ints) -> None:
         share = self.options.recheck_share * self._n_pruned

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from snoozing_env.schedulers.difficulty import Columns, Difficulty
 from snoozing_env.schedulers.outcomes import OutcomeTable
@@ -38,6 +39,10 @@ class Selector(Protocol):
 
     def choose(self, n: int, open_N: Bools) -> Ints:
         """min(n, open) distinct tasks where `open_N`, the most wanted first."""
+        ...
+
+    def choose_each(self, plan_D: Ints, open_N: Bools, dataset_N: NDArray[np.int32]) -> Ints:
+        """`choose` for plan_D[d] open tasks of each dataset d."""
         ...
 
     def drew(self, task_B: Ints) -> None:
@@ -73,7 +78,20 @@ class RankingSelector:
         raise NotImplementedError
 
     def choose(self, n: int, open_N: Bools) -> Ints:
-        return smallest(self.rank(open_N), n, self.pool.rng)
+        return self.first(n, self.rank(open_N))
+
+    def choose_each(self, plan_D: Ints, open_N: Bools, dataset_N: NDArray[np.int32]) -> Ints:
+        """Keys are computed once for all datasets; once for each took a mixture of four over its budget at 10^6 tasks."""
+        keys_N = self.rank(open_N)
+        chosen = [
+            self.first(int(plan_D[d]), np.where(dataset_N == d, keys_N, np.float32(np.inf)))
+            for d in np.flatnonzero(plan_D)
+        ]
+        return np.concatenate([np.zeros(0, np.int64), *chosen])
+
+    def first(self, n: int, keys_N: Floats32) -> Ints:
+        """Up to n tasks with a key below inf."""
+        return smallest(keys_N, n, self.pool.rng)
 
     def rank(self, open_N: Bools) -> Floats32:
         """[N] keys of open tasks, inf for the others; valid until the next call."""
@@ -106,6 +124,12 @@ class AnyOpen(RankingSelector):
 
     def keys(self, part: slice) -> Floats32:
         return np.zeros(len(self._keys_N[part]), np.float32)
+
+
+def one_by_one(selector: Selector, plan_D: Ints, open_N: Bools, dataset_N: NDArray[np.int32]) -> Ints:
+    """`choose_each` of a selector whose choices in one dataset do not share work with those in another."""
+    chosen = [selector.choose(int(plan_D[d]), open_N & (dataset_N == d)) for d in np.flatnonzero(plan_D)]
+    return np.concatenate([np.zeros(0, np.int64), *chosen])
 
 
 def smallest(keys_N: Floats32, n: int, rng: np.random.Generator) -> Ints:

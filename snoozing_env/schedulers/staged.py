@@ -12,16 +12,18 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from snoozing_env.schedulers.band import BandOptions
 from snoozing_env.schedulers.difficulty import Columns
+from snoozing_env.schedulers.dots import DotsOptions
 from snoozing_env.schedulers.learnability import LearnabilityOptions
 from snoozing_env.schedulers.lze import LzeOptions
 from snoozing_env.schedulers.outcomes import OutcomeTable
 from snoozing_env.schedulers.prioritized import PrioritizedOptions
 from snoozing_env.schedulers.progress import ProgressOptions
-from snoozing_env.schedulers.selector import Pool, Selector
+from snoozing_env.schedulers.selector import Pool, Selector, one_by_one
 from snoozing_env.schedulers.shared import SelectedConfig
 from snoozing_env.schedulers.thompson import ThompsonOptions
 from snoozing_env.schedulers.uniform import UniformOptions
@@ -34,7 +36,8 @@ InnerOptions = Annotated[
     | LearnabilityOptions
     | PrioritizedOptions
     | ProgressOptions
-    | LzeOptions,
+    | LzeOptions
+    | DotsOptions,
     Field(discriminator="kind"),
 ]
 
@@ -101,6 +104,9 @@ class Staged:
             more = self.inner.choose(n - len(chosen), open_N & tier_N)
             chosen = np.concatenate([chosen, more])
         return chosen
+
+    def choose_each(self, plan_D: Ints, open_N: Bools, dataset_N: NDArray[np.int32]) -> Ints:
+        return one_by_one(self, plan_D, open_N, dataset_N)
 
     def _open_now(self) -> Bools:
         return self.tier_N <= self.stage if self.config.keep_open else self.tier_N == self.stage

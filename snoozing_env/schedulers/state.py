@@ -11,8 +11,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from snoozing_env.errors import StateError
+from snoozing_env.files import write_atomically
 from snoozing_env.schedulers import parquet
 from snoozing_env.schedulers.base import LoadReport
 from snoozing_env.schedulers.difficulty import Columns
@@ -133,20 +132,6 @@ def load_snapshot(directory: Path) -> Snapshot:
         )
     keys, columns = parquet.parse(payload)
     return Snapshot(schema=head["schema"], kind=head["kind"], keys=keys, columns=columns, meta=head["meta"])
-
-
-def write_atomically(path: Path, payload: bytes) -> None:
-    """Replace a file whole: temporary file beside it, fsync, rename."""
-    fd, name = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".")
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(payload)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def match_keys(old: Sequence[str], new: Sequence[str], *, merge: bool) -> tuple[Ints, LoadReport]:

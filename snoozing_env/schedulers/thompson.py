@@ -15,7 +15,7 @@ from snoozing_env.config import FrozenConfig
 from snoozing_env.schedulers.reversion import Floats32
 from snoozing_env.schedulers.selector import Pool, RankingSelector, Selector, smallest
 from snoozing_env.schedulers.shared import SelectedConfig
-from snoozing_env.types import Bools, Ints
+from snoozing_env.types import Ints
 
 
 class ThompsonOptions(FrozenConfig):
@@ -42,10 +42,10 @@ class Thompson(RankingSelector):
         super().__init__(pool)
         self.options = options
 
-    def choose(self, n: int, open_N: Bools) -> Ints:
+    def first(self, n: int, keys_N: Floats32) -> Ints:
         if not self.options.shortlist or n == 0:
-            return super().choose(n, open_N)
-        shortlist = smallest(self.rank(open_N), max(self.options.shortlist, 2 * n), self.pool.rng)
+            return super().first(n, keys_N)
+        shortlist = smallest(keys_N, max(self.options.shortlist, 2 * n), self.pool.rng)
         return shortlist[smallest(self._distances(shortlist), n, self.pool.rng)]
 
     def keys(self, part: slice) -> Floats32:

@@ -163,6 +163,8 @@ def _tasks(kinds: Sequence[PopulationConfig], cluster_of_N: Ints) -> tuple[TaskI
             dataset=kind.name if kind.dataset is None else kind.dataset,
             cluster=str(cluster) if kind.cluster_size > 1 else None,
             side=kind.name if kind.side else None,
+            # What a text can tell here is the population and the near-duplicates; a task's own difficulty is hidden.
+            text=f"{kind.name} {kind.skill} c{cluster}",
         )
         for (kind, i), cluster in zip(names, cluster_of_N, strict=True)
     )

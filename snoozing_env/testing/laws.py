@@ -62,17 +62,23 @@ def any_history(subject: Subject) -> None:
 
 
 def no_starvation(subject: Subject) -> None:
-    """Every awake task is drawn within one pass of the floor's draws, wanted or not."""
+    """Every awake task is drawn within one pass of the floor's draws at the start, and within two at any later time,
+    also the ones that were found hopeless while better ones are open."""
     n, batch = 97, 7
     scheduler = subject.build(pool(n), 3, {})
-    seen: set[int] = set()
-    rounds = math.ceil(n / (subject.floor * batch)) + (1 if subject.floor < 1 else 0)
-    for version in range(rounds):
-        drawn = scheduler.draw(batch).tolist()
-        seen |= set(drawn)
-        scheduler.observe_many([outcome(t, 0 if t % 3 else 2, version=version) for t in drawn])
-    missing = sorted(set(range(n)) - seen)
-    assert not missing, f"after {rounds} draws of {batch} over {n} tasks, {missing} were never drawn"
+    passes = math.ceil(n / (subject.floor * batch)) + (1 if subject.floor < 1 else 0)
+    version = 0
+    for window, rounds in (("first", passes), ("next", 2 * passes)):
+        seen: set[int] = set()
+        for _ in range(rounds):
+            drawn = scheduler.draw(batch).tolist()
+            seen |= set(drawn)
+            scheduler.observe_many([outcome(t, 0 if t % 3 else 2, version=version) for t in drawn])
+            version += 1
+        missing = sorted(set(range(n)) - seen)
+        assert not missing, (
+            f"in the {window} {rounds} draws of {batch} over {n} tasks, {missing} were never drawn"
+        )
 
 
 def a_sleeper_skips_its_passes_and_returns(subject: Subject) -> None:
@@ -106,6 +112,43 @@ def the_longest_asleep_wake_first(subject: Subject) -> None:
     assert scheduler.metrics()["asleep_share"] == 1.0
     first, rest = scheduler.draw(2).tolist(), scheduler.draw(4).tolist()
     assert first + rest == order, f"fell asleep as {order}, woke as {first + rest}"
+
+
+def a_failing_task_is_checked_again_within_the_cap(subject: Subject) -> None:
+    """Too-hard snoozes double, but never past their cap: a task that always fails keeps coming back (Z10)."""
+    n, batch, cap = 6, 3, 2
+    scheduler = subject.build(pool(n), 2, {"mode": "deterministic", "too_hard": True, "too_hard_cap": cap})
+    limit = math.ceil((cap + 2) * n + 2 * n / subject.floor)
+    since = 0
+    for _ in range(10 * limit // batch):
+        drawn = scheduler.draw(batch).tolist()
+        since = 0 if 0 in drawn else since + len(drawn)
+        assert since <= limit, (
+            f"a task that fails is to be skipped for at most {cap} passes of {n} tasks, and was not back after {since} draws"
+        )
+        scheduler.observe_many([outcome(t, 2 if t else 0) for t in drawn])
+
+
+def a_restored_twin_goes_on_alike(subject: Subject) -> None:
+    """Everything random is in the state: sleeps, passes and choices stay the same for long after a restart."""
+    n, batch = 24, 4
+    snooze = {"mode": "probabilistic", "skip_passes": 2}
+    original, twin = subject.build(pool(n), 4, snooze), subject.build(pool(n), 5, snooze)
+
+    def go_on(scheduler: Scheduler, versions: range) -> list[list[int]]:
+        draws: list[list[int]] = []
+        for version in versions:
+            drawn = scheduler.draw(batch).tolist()
+            draws.append(drawn)
+            scheduler.observe_many([outcome(t, (7 * t + version) % 6 % 5, version=version) for t in drawn])
+        return draws
+
+    go_on(original, range(3))  # half of them are not seen yet: ties are left to break
+    twin.load_state_dict(original.state_dict())
+    versions = range(3, 23 + math.ceil(2 * n / (subject.floor * batch)))
+    rounds = zip(go_on(original, versions), go_on(twin, versions), strict=True)
+    for i, (mine, theirs) in enumerate(rounds):
+        assert mine == theirs, f"draw {i + 1} after a restart is {theirs}, without one it is {mine}"
 
 
 def unjudged_groups_teach_nothing(subject: Subject) -> None:
@@ -165,6 +208,8 @@ LAWS: dict[str, Law] = {
         no_starvation,
         a_sleeper_skips_its_passes_and_returns,
         the_longest_asleep_wake_first,
+        a_failing_task_is_checked_again_within_the_cap,
+        a_restored_twin_goes_on_alike,
         unjudged_groups_teach_nothing,
         impossible_rewards_are_refused,
         seeds_decide_the_draws,

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from snoozing_env.buffers.journal import Journal, read_journal
 from snoozing_env.buffers.store import dump_groups, parse_groups
+from snoozing_env.files import write_atomically
 from snoozing_env.gates import Ladder
 from snoozing_env.pacing import Durations, Fate, Flight, Planner
 from snoozing_env.pacing.ledger import FILE_NAME as LEDGER_FILE
@@ -28,7 +29,6 @@ from snoozing_env.pacing.planner import Counts
 from snoozing_env.rollout.async_loop import AsyncLoop, Watcher
 from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.rollout.loop_thread import LoopThread
-from snoozing_env.schedulers.state import write_atomically
 from snoozing_env.train.supply import GROUPS_FILE, Parts
 from snoozing_env.types import Group
 

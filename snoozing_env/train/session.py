@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import torch
 
 from snoozing_env.errors import StateError
+from snoozing_env.files import write_atomically
 from snoozing_env.outcome_log import FILE_NAME as OUTCOMES_FILE
 from snoozing_env.outcome_log import OutcomeLog
 from snoozing_env.report.console import TrainProgress
@@ -31,7 +32,7 @@ from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.rollout.loop_thread import LoopThread
 from snoozing_env.rollout.runner import GroupRunner
 from snoozing_env.schedulers import Curriculum
-from snoozing_env.schedulers.state import load_snapshot, save_snapshot, write_atomically
+from snoozing_env.schedulers.state import load_snapshot, save_snapshot
 from snoozing_env.train.async_supply import AsyncSupply
 from snoozing_env.train.checkpoints import MARK
 from snoozing_env.train.held_out import HeldOut

@@ -14,13 +14,13 @@ from typing import Any, Protocol, TypeVar
 
 from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.buffers.store import dump_groups, parse_groups
+from snoozing_env.files import write_atomically
 from snoozing_env.gates import Ladder
 from snoozing_env.outcome_log import OutcomeLog
 from snoozing_env.rollout.loop import StepBatch, SyncLoop
 from snoozing_env.rollout.loop_thread import LoopThread
 from snoozing_env.rollout.runner import GroupRunner
 from snoozing_env.schedulers import Curriculum
-from snoozing_env.schedulers.state import write_atomically
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.types import TaskInfo
 

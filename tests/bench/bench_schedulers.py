@@ -13,8 +13,10 @@ PARTS = (
     Part(number="2", title="what snoozing saves, and mean skips", module="bench_gain", quick=True),
     Part(number="3", title="figures 3 and 4 of the post", module="bench_simulator", quick=True),
     Part(number="4", title="auto and the conflict monitor", module="bench_conflict", quick=True),
+    Part(number="5", title="difficulty predicted from texts", module="bench_dots", quick=True),
     Part(number="6", title="cost of draws, observations and state", module="bench_draws", quick=True),
     Part(number="7", title="pools with nothing to learn", module="bench_dead_ends", quick=True),
+    Part(number="8-9", title="resuming; what the contract suite notices", module="bench_laws", quick=True),
     Part(number="10", title="selectors at equal generated tokens", module="bench_selectors", quick=True),
 )
 

@@ -55,7 +55,7 @@ def survival(config: Mapping[str, Any], seed: int, *, offline: bool = True) -> f
         mixed = (solved_N > 0) & (solved_N < G)
         true_N = true_N[mixed]
         prior_N, strength = (1 + solved_N[mixed]) / (2 + G), 2.0 + G
-    tasks = [TaskInfo(key=str(i), difficulty_prior=float(p)) for i, p in enumerate(prior_N)]
+    tasks = [TaskInfo(key=str(i), difficulty_prior=float(p), text=f"task {i}") for i, p in enumerate(prior_N)]
     # The chapter has no snoozing; with it, mastered tasks would leave the pool and flatter every selector.
     table = {**config, "snooze": {"mode": "off"}, "difficulty": {"prior_strength": strength}}
     scheduler = build_scheduler(table, tasks, seed)

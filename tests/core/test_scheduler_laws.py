@@ -1,6 +1,7 @@
 """The contract suite over every kind, and the proof that it can fail."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,25 @@ VARIANTS: dict[str, dict[str, Any]] = {kind: {"kind": kind} for kind in sorted(K
     },
     "uniform in a mixture": {"kind": "uniform", "mixture": {}},
     "lze in a mixture": {"kind": "lze", "mixture": {"owe_at_most": 0, "count_asleep": False}},
+    "dots by ridge with a task's own rollouts": {
+        "kind": "dots",
+        "rule": "ridge",
+        "own_prior": 8,
+        "reference": 8,
+        "refresh_updates": 2,
+        "embedding": {"surface": 0.5, "characters": (3, 4)},
+    },
+    "dots refreshed by draws": {"kind": "dots", "reference": 2, "refresh_groups": 9, "repeat": True},
+    "dots in a mixture": {"kind": "dots", "reference": 4, "refresh_updates": 1, "mixture": {}},
+    "staged dots": {"kind": "staged", "inner": {"kind": "dots", "reference": 3, "refresh_groups": 12}},
     "band without reversion": {"kind": "band", "half_life": float("inf")},
 }
 
 
 def build_of(config: Mapping[str, Any]) -> Build:
     def build(tasks: Sequence[TaskInfo], seed: int, snooze: Mapping[str, Any]) -> Curriculum:
-        return build_scheduler({**config, "snooze": dict(snooze)}, tasks, seed)
+        told = [replace(task, text=f"What is {i % 7} plus {i // 7}?") for i, task in enumerate(tasks)]
+        return build_scheduler({**config, "snooze": dict(snooze)}, told, seed)
 
     return build
 
