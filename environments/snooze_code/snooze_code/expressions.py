@@ -31,7 +31,7 @@ class Level:
     prior: float
     """Expected pass rate before training."""
     forms: tuple[str, ...]
-    """Expressions; `a` stands for each digit 1 to 9, `b` likewise."""
+    """Expressions; `a` and `b` stand for the digits 1 to 9, as a factor from 2."""
 
 
 LEVELS: Mapping[int, Level] = MappingProxyType(
@@ -91,7 +91,7 @@ def side(prompt: str) -> str:
 
 
 def _filled(form: str) -> Iterator[str]:
-    for a in range(1, 10):
+    for a in range(2 if "a*" in form else 1, 10):  # 1*x is x: the same prompt on two levels
         for b in range(1, 10) if "b" in form else (0,):
             yield form.replace("a", str(a)).replace("b", str(b)) if "a" in form else form
         if "a" not in form:
