@@ -9,10 +9,11 @@ expression of the language that fits its two points agrees on the hidden ones.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from itertools import combinations
 from types import MappingProxyType
 
 from snooze_code.suite import Call, Suite
@@ -21,6 +22,9 @@ POINTS = range(1, 10)
 HIDDEN = (0, 3, 6, 11, 14, 20)
 """The inputs that are graded, without those a prompt shows."""
 ENTRY = "f"
+
+Points = tuple[tuple[int, int], tuple[int, int]]
+"""Two (x, f(x)), the smaller x first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,34 +103,36 @@ def _filled(form: str) -> Iterator[str]:
 
 
 def _prompts(level: int, form: str, text: str) -> Iterator[Expression]:
-    function = _function(text)
-    for first in POINTS:
-        for second in range(first + 1, POINTS.stop):
-            hidden = tuple(x for x in HIDDEN if x not in (first, second))
-            points = ((first, function(first)), (second, function(second)))
-            if not _unambiguous(points, function, hidden):
-                continue
-            calls = tuple(Call(args=(x,), expected=function(x)) for x in hidden)
-            yield Expression(
-                prompt=" ".join(f"f({x})={y}" for x, y in points) + ";",
-                answer=text,
-                level=level,
-                form=form,
-                suite=Suite(protocol="calls", calls=calls),
-            )
-
-
-def _unambiguous(
-    points: Sequence[tuple[int, int]], function: Callable[[int], int], hidden: Sequence[int]
-) -> bool:
-    fitting = [other for other in _language() if all(other(x) == y for x, y in points)]
-    return all(other(x) == function(x) for other in fitting for x in hidden)
+    values = _values(text)
+    for first, second in combinations(POINTS, 2):
+        points = ((first, values[first]), (second, values[second]))
+        hidden = tuple(x for x in HIDDEN if x not in (first, second))
+        if any(other[x] != values[x] for other in _fitting()[points] for x in hidden):
+            continue
+        yield Expression(
+            prompt=" ".join(f"f({x})={y}" for x, y in points) + ";",
+            answer=text,
+            level=level,
+            form=form,
+            suite=Suite(
+                protocol="calls", calls=tuple(Call(args=(x,), expected=values[x]) for x in hidden)
+            ),
+        )
 
 
 @cache
-def _language() -> tuple[Callable[[int], int], ...]:
-    return tuple(_function(text) for level in LEVELS.values() for form in level.forms for text in _filled(form))
+def _fitting() -> Mapping[Points, Sequence[Mapping[int, int]]]:
+    """Two points → the values of every expression of the language that goes through both."""
+    found: dict[Points, list[Mapping[int, int]]] = {}
+    for text in (text for level in LEVELS.values() for form in level.forms for text in _filled(form)):
+        values = _values(text)
+        for first, second in combinations(POINTS, 2):
+            found.setdefault(((first, values[first]), (second, values[second])), []).append(values)
+    return found
 
 
-def _function(text: str) -> Callable[[int], int]:
-    return eval(f"lambda x: {text}", {"__builtins__": {}})  # our own text, never a reply's
+@cache
+def _values(text: str) -> Mapping[int, int]:
+    """What an expression gives at every input that is shown or graded."""
+    function = eval(f"lambda x: {text}", {"__builtins__": {}})  # our own text, never a reply's
+    return {x: function(x) for x in (*POINTS, *HIDDEN)}
