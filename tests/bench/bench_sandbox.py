@@ -11,6 +11,8 @@ PARTS = (
         module="bench_sandbox_runs",
         quick=True,
     ),
+    Part(number="2", title="references of HumanEval+ and MBPP+", module="bench_code", quick=True),
+    Part(number="5", title="lab policy that writes programs", module="bench_code_lab", quick=False),
 )
 
 if __name__ == "__main__":

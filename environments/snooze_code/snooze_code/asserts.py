@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from snooze_code.suite import Call
 
 _NOTHING = object()
 
 
+def parsed(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
+    """`ast.parse` without the warnings that other people's source gives (an odd escape in a pattern)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(source, mode=mode)
+
+
 def call_of(text: str, entry: str) -> Call | None:
     """`assert entry(1, [2]) == (3,)` as a call; None where a side is not a literal, or it is no such assert."""
     try:
-        body = ast.parse(text).body
+        body = parsed(text).body
     except (SyntaxError, ValueError):
         return None
     return _call(body[0], entry) if len(body) == 1 and isinstance(body[0], ast.Assert) else None
@@ -27,7 +35,7 @@ def calls_of_check(source: str, name: str = "candidate") -> list[Call] | None:
     Asserts on constants (`assert True, "..."`) say nothing and are left out.
     """
     checks = [
-        n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef) and n.name == "check"
+        n for n in parsed(source).body if isinstance(n, ast.FunctionDef) and n.name == "check"
     ]
     if len(checks) != 1:
         return None
@@ -55,7 +63,7 @@ def visible_calls(prompt: str, entry: str) -> list[tuple[Any, ...]]:
 def literal_lists(source: str, *names: str) -> dict[str, Any]:
     """Values of the given names where they are assigned a literal, at any depth of the text."""
     out = {}
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             name, value = node.targets[0].id, _literal(node.value)
             if name in names and value is not _NOTHING:
@@ -67,7 +75,7 @@ def _arguments(text: str) -> Any:
     """The arguments of the call that `text` begins with."""
     for end in _closings(text):
         try:
-            call = ast.parse(text[:end], mode="eval").body
+            call = parsed(text[:end], "eval").body
         except (SyntaxError, ValueError):
             continue
         if isinstance(call, ast.Call) and not call.keywords:

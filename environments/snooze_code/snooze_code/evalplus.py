@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from snooze_code.asserts import call_of, calls_of_check, literal_lists, visible_calls
+from snooze_code.asserts import call_of, calls_of_check, literal_lists, parsed, visible_calls
 from snooze_code.rows import Row, function_prompt
 from snooze_code.suite import Call, Suite
 
@@ -64,7 +64,7 @@ def read_mbpp_plus(row: Mapping[str, Any]) -> Row | None:
     calls += [Call(args=args, known=False) for args in plus]
     shown = call_of(asserts, entry)
     # An assert that is no plain call ("set(f(x)) == ...") shows the first input all the same.
-    visible = [shown.args] if shown else base[:1]
+    visible = [*base[:1], *([shown.args] if shown else [])]
     suite = _evalplus_suite(calls, visible, entry, row["atol"])
     return _mbpp_row(row["task_id"], statement, row["canonical_solution"], entry, asserts, suite)
 
@@ -95,7 +95,7 @@ def mbpp_split(row: Mapping[str, Any]) -> str:
 
 def before_entry(prompt: str, entry: str) -> str:
     """What stands before the function to complete: imports and helpers."""
-    for node in ast.parse(prompt).body:
+    for node in parsed(prompt).body:
         if isinstance(node, ast.FunctionDef) and node.name == entry:
             return "\n".join(prompt.split("\n")[: node.lineno - 1]).strip()
     return ""
@@ -135,7 +135,7 @@ def _mbpp_row(
 
 def signature_of(code: str, entry: str) -> str:
     """`entry(a, b)` as the reference defines it."""
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(parsed(code)):
         if isinstance(node, ast.FunctionDef) and node.name == entry:
             return f"{entry}({ast.unparse(node.args)})"
     return entry
@@ -203,13 +203,13 @@ def _split_prompt(prompt: str) -> tuple[str, str]:
 
 
 def _asserts(text: str) -> list[str]:
-    return [ast.unparse(node) for node in ast.parse(text).body if isinstance(node, ast.Assert)]
+    return [ast.unparse(node) for node in parsed(text).body if isinstance(node, ast.Assert)]
 
 
 def _entry_of(asserts: Sequence[str], code: str) -> str:
     """The function of the solution that the first assert calls."""
-    defined = {node.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef)}
-    for node in ast.walk(ast.parse(asserts[0])):
+    defined = {node.name for node in ast.walk(parsed(code)) if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(parsed(asserts[0])):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in defined:
             return node.func.id
     raise KeyError(f"no function of the solution is called by {asserts[0][:80]!r}")
@@ -240,11 +240,11 @@ _TUPLES: Sequence[tuple[Callable[[list[Any]], list[Any]], frozenset[int]]] = (
      frozenset({2, 116, 132, 143, 222, 261, 273, 394, 399, 421, 424, 429, 470, 560, 579, 596, 616, 630, 726, 740, 744, 809})),
     (lambda a: [_items(x) for x in a],
      frozenset({63, 64, 70, 94, 120, 237, 272, 299, 400, 409, 417, 438, 473, 614, 780})),
-    (lambda a: [_items(a[0]), *a[1:]], frozenset({75, 413, 444, 753})),
+    (lambda a: [_items(a[0]), *a[1:]], frozenset({75, 140, 413, 444, 753})),
     (lambda a: [a[0], tuple(a[1])], frozenset({106, 750})),
     (lambda a: [_sets(a[0])], frozenset({115})),
     (lambda a: [float(a[0]), complex(a[1])], frozenset({124})),
-    (lambda a: [tuple(a[0]), *a[1:]], frozenset({250, 307, 405, 446, 617, 720, 763, 808})),
+    (lambda a: [tuple(a[0]), *a[1:]], frozenset({104, 145, 250, 307, 405, 446, 617, 720, 763, 808})),
     (lambda a: [tuple(_items(x)) for x in a], frozenset({259, 401, 445})),
     (lambda a: [tuple(_items(a[0]))], frozenset({278})),
     (lambda a: [{key: tuple(x) for key, x in a[0].items()}, *a[1:]], frozenset({722})),

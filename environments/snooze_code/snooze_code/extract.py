@@ -37,6 +37,16 @@ def parses(code: str) -> bool:
     return _tree(code) is not None
 
 
+def is_expression(text: str) -> bool:
+    """Whether it is one expression on one line, without spaces around it."""
+    try:
+        ast.parse(f"({text})", mode="eval")
+        ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return len(text.splitlines()) == 1 and text == text.strip() and "#" not in text
+
+
 def defines(code: str, entry: str) -> bool:
     """Whether the program binds the first part of the dotted name at its top level."""
     tree = _tree(code)

@@ -19,7 +19,7 @@ from snoozing_sandboxes.box import Job, as_result
 from snoozing_sandboxes.grading import grade as grade_program
 from snoozing_sandboxes.runner.wire import Malformed, Opaque, decode, encode
 
-from snooze_code.extract import extract
+from snooze_code.extract import extract, is_expression
 from snooze_code.sandbox import Place, SandboxMissing, sandbox_at
 from snooze_code.suite import Call, Suite
 
@@ -56,8 +56,7 @@ class Problem:
         """The program to run, "" where the reply has none."""
         if self.bare:
             text = reply.strip()
-            one_line = text and len(text.splitlines()) == 1 and len(text) <= 200
-            return f"{self.entry} = lambda x: ({text}\n)" if one_line else ""
+            return f"{self.entry} = lambda x: {text}" if is_expression(text) else ""
         code = extract(reply, self.entry)
         return self.whole(code) if code.strip() else ""
 
