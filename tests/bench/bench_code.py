@@ -103,7 +103,7 @@ def _lazy(tasks: Sequence[CodeTask]) -> dict[str, Any]:
             for task, result in zip(sound, results, strict=True)
             if result is None or result.ok
         ]
-    return {"lazy_graded": graded, "lazy_accepted": {kind: names for kind, names in accepted.items()}}
+    return {"lazy_graded": graded, "lazy_accepted": accepted}
 
 
 def _solution(task: CodeTask, kind: str) -> str:

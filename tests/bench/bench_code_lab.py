@@ -35,7 +35,11 @@ def figures(quick: bool) -> dict[str, Any]:
         train(recipe, RunOptions(overwrite=True), console=Console(file=io.StringIO()))
         lines = (Path(folder) / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
         seconds, cpu_s = time.monotonic() - started, time.process_time() - cpu
-    return {**_curve([json.loads(line) for line in lines]), "wall_s": round(seconds, 1), "cpu_s": round(cpu_s, 1)}
+    return {
+        **_curve([json.loads(line) for line in lines]),
+        "wall_s": round(seconds, 1),
+        "cpu_s": round(cpu_s, 1),
+    }
 
 
 def _curve(records: list[dict[str, Any]]) -> dict[str, Any]:

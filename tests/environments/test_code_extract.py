@@ -61,7 +61,9 @@ def test_for_a_program_the_last_block_counts_and_what_runs_only_as_a_script_stay
     assert extract(f"{fenced('x = 1')}\n{fenced(main)}") == main
 
 
-@pytest.mark.parametrize("reply", ["", "  \n", "I don't know.", f"<think>\n{fenced(F)}", fenced("a b", "text"), "<think></think>"])
+@pytest.mark.parametrize(
+    "reply", ["", "  \n", "I don't know.", f"<think>\n{fenced(F)}", fenced("a b", "text"), "<think></think>"]
+)
 def test_a_reply_without_a_program_has_none(reply):
     assert extract(reply, "f") == ""
 
@@ -88,4 +90,6 @@ def test_only_a_name_bound_at_the_top_level_is_defined(code, entry, found):
 def test_no_reply_raises_and_a_fenced_program_is_found_after_any_prose(prose, tail):
     extract(prose, "f")
     plain = prose.replace("`", "").replace("~", "").replace("<", "").replace("\r", "")
-    assert extract(f"{plain}\n{fenced(F)}\n{tail.replace('`', '').replace('~', '').replace('<', '')}", "f") == F
+    assert (
+        extract(f"{plain}\n{fenced(F)}\n{tail.replace('`', '').replace('~', '').replace('<', '')}", "f") == F
+    )

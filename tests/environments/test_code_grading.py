@@ -56,7 +56,9 @@ def test_a_suite_survives_json_with_every_type_it_had(calls, view):
     suite = Suite(protocol="calls", calls=made, rel_tol=1e-9, view=view)
     again = Suite.loads(suite.dumps())
     assert again == suite
-    assert repr(again) == repr(suite)  # (1,) and [1], 1 and True are equal; here they must stay what they were
+    assert repr(again) == repr(
+        suite
+    )  # (1,) and [1], 1 and True are equal; here they must stay what they were
 
 
 def test_all_hidden_tests_or_nothing_with_the_share_told_apart():
@@ -85,7 +87,7 @@ def test_what_runs_only_as_a_script_does_not_run_when_a_function_is_called():
         "raise SystemExit(0)",
         "class E:\n    def __eq__(self, o): return True\n    __hash__ = None\ndef f(x): return E()",
         "import builtins, json\njson.dumps = lambda *a, **k: '{\"v\": 0}'\ndef f(x): return x",
-        "import sys\ndef f(x):\n    sys.stdout.write('{\"passed\": 4, \"failed\": 0}')\n    return None",
+        'import sys\ndef f(x):\n    sys.stdout.write(\'{"passed": 4, "failed": 0}\')\n    return None',
         "import atexit, os\natexit.register(lambda: os._exit(0))\ndef f(x): return 0",
         "def f(x):\n    raise AssertionError('passed')",
         "f = None",
@@ -142,12 +144,18 @@ def test_a_box_that_is_lost_leaves_the_verdict_unknown_never_zero():
 
 
 async def _lose_the_busy_box(pool) -> None:
-    while not pool._lent:
-        await asyncio.sleep(0.01)
+    await _until(lambda: pool._lent)
     box = next(iter(pool._lent))
     await box.kill()
-    while box in pool._lent:
+    await _until(lambda: box not in pool._lent)
+
+
+async def _until(holds) -> None:
+    for _ in range(3000):
+        if holds():
+            return
         await asyncio.sleep(0.01)
+    raise AssertionError("the sandbox did not get there within 30 s")
 
 
 def test_helpers_stand_before_the_solution_set_up_after_it_and_a_future_import_stays_first():
@@ -162,7 +170,11 @@ def test_methods_sets_and_truth_have_views_of_their_own():
     elements = Suite(protocol="calls", calls=(Call(args=([2, 1],), expected=[1, 2]),), view="set")
     assert verdict(elements, "def f(x): return (2, 1, 1)").verdict.correct is True
     assert verdict(elements, "def f(x): return [1]").verdict.correct is False
-    truth = Suite(protocol="calls", calls=(Call(args=("a",), expected=True), Call(args=("",), expected=False)), view="truth")
+    truth = Suite(
+        protocol="calls",
+        calls=(Call(args=("a",), expected=True), Call(args=("",), expected=False)),
+        view="truth",
+    )
     assert verdict(truth, "import re\ndef f(x): return re.search('a', x)").verdict.correct is True
     assert verdict(truth, "def f(x): return True").verdict.correct is False
 
@@ -188,12 +200,23 @@ def test_an_answer_too_large_to_be_sent_is_left_out_for_reference_and_reply_alik
 
 def test_a_bare_reply_is_one_expression_in_x():
     problem = Problem(suite=DOUBLE, entry="f", bare=True)
-    for reply, right in [("x*2", True), (" x + x\n", True), ("x", False), ("", False), ("x*2\nx*2", False), ("2*", False), ("0)*0+(2*x", False), ("2*x #", False)]:
+    for reply, right in [
+        ("x*2", True),
+        (" x + x\n", True),
+        ("x", False),
+        ("", False),
+        ("x*2\nx*2", False),
+        ("2*", False),
+        ("0)*0+(2*x", False),
+        ("2*x #", False),
+    ]:
         assert grade(problem, reply, LOCAL).verdict.correct is right, reply
 
 
 def test_numbers_may_differ_by_the_tolerance_of_the_suite_only():
-    third = Suite(protocol="calls", calls=(Call(args=(1,), expected=1 / 3), Call(args=(0,), expected=0.0)), rel_tol=1e-9)
+    third = Suite(
+        protocol="calls", calls=(Call(args=(1,), expected=1 / 3), Call(args=(0,), expected=0.0)), rel_tol=1e-9
+    )
     assert verdict(third, "def f(x): return x / 3 * (1 + 1e-12)").verdict.correct is True
     assert verdict(third, "def f(x): return round(x / 3, 4)").verdict.correct is False
     assert math.isfinite(1 / 3)

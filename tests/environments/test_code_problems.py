@@ -101,7 +101,9 @@ def test_examples_are_shown_and_hidden_tests_are_not():
 
 def test_no_constant_and_no_visible_example_passes_a_hidden_suite():
     for one in authored():
-        answers = [repr(call.expected) for call in one.suite.calls] + [wanted for _, wanted in one.suite.cases]
+        answers = [repr(call.expected) for call in one.suite.calls] + [
+            wanted for _, wanted in one.suite.cases
+        ]
         assert len(set(answers)) >= 2, one.name
 
 
@@ -165,7 +167,10 @@ def test_about_one_expression_in_five_is_held_out_and_levels_take_turns():
     ("arguments", "message"),
     [
         ({"levels": [9], "size": 3}, r"levels \[9\] do not exist; choose some of \[1, 2, 3\]"),
-        ({"levels": [1], "size": 6000}, r"level 1 \(x plus or minus a digit\) has \d+ train prompts, 6000 were"),
+        (
+            {"levels": [1], "size": 6000},
+            r"level 1 \(x plus or minus a digit\) has \d+ train prompts, 6000 were",
+        ),
     ],
 )
 def test_impossible_requests_for_expressions_say_what_would_be_possible(arguments, message):

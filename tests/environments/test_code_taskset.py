@@ -83,7 +83,7 @@ def test_a_sandbox_that_cannot_be_had_makes_the_rollout_invalid_never_zero():
     nowhere = {"hosts": ["unix:///nowhere/docker.sock"]}
     task = tasks(task=nowhere, size=1)[0]
     trace = reply_trace(task, task.gold_reply())
-    with pytest.raises(TaskError, match="GraderError: no verdict for .* no usable Docker engine"):
+    with pytest.raises(TaskError, match=r"GraderError: no verdict for .* no usable Docker engine"):
         asyncio.run(task.score(trace))
     assert trace.rewards == {} or trace.rewards["correct"] is None
 
@@ -91,11 +91,17 @@ def test_a_sandbox_that_cannot_be_had_makes_the_rollout_invalid_never_zero():
 def test_hidden_tests_are_in_the_data_and_never_in_the_prompt():
     for task in tasks() + tasks(split="eval"):
         suite = Suite.loads(task.data.tests)
-        shown = {repr(args) for args in visible_calls(task.data.prompt_text, task.data.entry)} if task.data.entry else set()
+        shown = (
+            {repr(args) for args in visible_calls(task.data.prompt_text, task.data.entry)}
+            if task.data.entry
+            else set()
+        )
         assert shown.isdisjoint(repr(call.args) for call in suite.calls), task.data.id
         assert task.data.answer not in task.data.prompt_text
         for given, wanted in suite.cases:
-            assert f"Input:\n{given.rstrip()}\nOutput:\n{wanted.rstrip()}\n" not in task.data.prompt_text + "\n"
+            assert (
+                f"Input:\n{given.rstrip()}\nOutput:\n{wanted.rstrip()}\n" not in task.data.prompt_text + "\n"
+            )
 
 
 @pytest.mark.shared
@@ -148,7 +154,9 @@ def test_mbpp_plus_inputs_have_the_types_of_the_published_asserts(shared_file):
     with gzip.open(shared_file(FILES["mbpp_plus"]), "rt") as lines:
         for row in map(json.loads, lines):
             number, entry = int(row["task_id"].rpartition("/")[2]), row["entry_point"]
-            asserts = [ast.unparse(node) for node in parsed(row["assertion"]).body if isinstance(node, ast.Assert)]
+            asserts = [
+                ast.unparse(node) for node in parsed(row["assertion"]).body if isinstance(node, ast.Assert)
+            ]
             calls = [call_of(text, entry) for text in asserts]
             if len(asserts) != len(row["base_input"]):
                 continue
@@ -171,7 +179,11 @@ def test_set_up_code_that_needs_the_solution_comes_after_it():
         "code": "class Node:\n    def __init__(self, data):\n        self.data, self.left = data, None\n"
         "def height(node):\n    return 1 + height(node.left) if node else 0",
         "test_setup_code": "root = Node(1)\nroot.left = Node(2)\nleaf = Node(3)",
-        "test_list": ["assert (height(root)) == 2", "assert (height(root.left)) == 1", "assert (height(leaf)) == 1"],
+        "test_list": [
+            "assert (height(root)) == 2",
+            "assert (height(root.left)) == 1",
+            "assert (height(leaf)) == 1",
+        ],
     }
     read = read_mbpp(row)
     assert (read.after, read.entry) == (row["test_setup_code"], "height")
@@ -230,7 +242,11 @@ def test_helpers_of_a_prompt_stand_before_tests_that_use_them_so_a_solution_cann
     ],
 )  # fmt: skip
 def test_every_form_of_deepcoder_stdin_tests_is_read(tests):
-    row = {"problem": "Double the number.", "tests": json.dumps(tests), "solutions": ["```python\nprint(int(input()) * 2)\n```"]}
+    row = {
+        "problem": "Double the number.",
+        "tests": json.dumps(tests),
+        "solutions": ["```python\nprint(int(input()) * 2)\n```"],
+    }
     read = read_deepcoder(row)
     assert read.suite.cases == (("1\n", "2\n"), ("2\n", "4\n"))
     assert read.reference == "print(int(input()) * 2)"
@@ -253,7 +269,12 @@ def test_every_form_of_deepcoder_function_tests_is_read(tests, starter, entry):
 
 
 def test_livecodebench_grades_private_tests_only_and_unpacks_nothing_but_data():
-    private = json.dumps([{"input": "1", "output": "2", "testtype": "stdin"}, {"input": "5", "output": "10", "testtype": "stdin"}])
+    private = json.dumps(
+        [
+            {"input": "1", "output": "2", "testtype": "stdin"},
+            {"input": "5", "output": "10", "testtype": "stdin"},
+        ]
+    )
     packed = base64.b64encode(zlib.compress(pickle.dumps(private))).decode()
     row = {"question_id": "abc_a", "question_content": "Double it.\nSample Input\n1\nSample Output\n2", "starter_code": "",
            "public_test_cases": "[]", "private_test_cases": packed, "metadata": "{}"}  # fmt: skip
@@ -311,7 +332,10 @@ def test_asserts_of_a_check_are_read_whole_or_not_at_all():
     ("config", "message"),
     [
         ({"source": "mbpp", "path": "/nowhere/m.jsonl"}, "there is no file /nowhere/m.jsonl; give `path`"),
-        ({"source": "mbpp_plus", "path": "/nowhere/m.jsonl"}, "mbpp_plus is an evaluation set and has no train split"),
+        (
+            {"source": "mbpp_plus", "path": "/nowhere/m.jsonl"},
+            "mbpp_plus is an evaluation set and has no train split",
+        ),
         ({"levels": [7]}, r"authored, split 'train', levels \[7\], kinds all: no problem is left"),
         ({"size": 5000}, r"authored has \d+ problems in split 'train', 5000 were asked for"),
     ],

@@ -34,9 +34,7 @@ def calls_of_check(source: str, name: str = "candidate") -> list[Call] | None:
 
     Asserts on constants (`assert True, "..."`) say nothing and are left out.
     """
-    checks = [
-        n for n in parsed(source).body if isinstance(n, ast.FunctionDef) and n.name == "check"
-    ]
+    checks = [n for n in parsed(source).body if isinstance(n, ast.FunctionDef) and n.name == "check"]
     if len(checks) != 1:
         return None
     calls: list[Call] = []
@@ -111,7 +109,9 @@ def _call(statement: ast.stmt, entry: str) -> Call | None:
 def _literal(node: ast.expr) -> Any:
     """A literal's value; also `float("inf")`, `inf`, `nan`, `set()` and sums and products of numbers."""
     try:
-        return eval(compile(ast.Expression(_checked(node)), "literal", "eval"), {"__builtins__": {}, **_NAMES})
+        return eval(
+            compile(ast.Expression(_checked(node)), "literal", "eval"), {"__builtins__": {}, **_NAMES}
+        )
     except (ValueError, SyntaxError, TypeError, ArithmeticError, RecursionError):
         return _NOTHING
 

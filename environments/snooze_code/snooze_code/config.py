@@ -11,7 +11,14 @@ from pydantic import Field, field_serializer, field_validator, model_validator
 
 Split = Literal["train", "eval", "test"]
 SourceName = Literal[
-    "authored", "expressions", "mbpp", "mbpp_plus", "humaneval", "humaneval_plus", "deepcoder", "livecodebench"
+    "authored",
+    "expressions",
+    "mbpp",
+    "mbpp_plus",
+    "humaneval",
+    "humaneval_plus",
+    "deepcoder",
+    "livecodebench",
 ]
 EMBEDDED = ("authored", "expressions")
 

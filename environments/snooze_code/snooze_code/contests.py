@@ -58,7 +58,9 @@ def _row(name: str | None, statement: str, starter: str, tests: Sequence[_Test],
         begin = starter.strip() or f"def {function}(...):"
         prompt = f"{statement.strip()}\n\nBegin your solution like this:\n{begin}"
     else:
-        suite = Suite(protocol="stdio", cases=tuple((_text(test.given), _text(test.wanted)) for test in hidden))
+        suite = Suite(
+            protocol="stdio", cases=tuple((_text(test.given), _text(test.wanted)) for test in hidden)
+        )
         entry = ""
         prompt = f"{statement.strip()}\n\nWrite a program that reads standard input and prints the answer."
     return Row(
@@ -93,7 +95,9 @@ def _tests(value: Any, function: str) -> Iterable[_Test]:
 
 def _arguments(value: Any) -> list[Any]:
     """LiveCodeBench writes one JSON value per line, the others a list."""
-    return [json.loads(line) for line in value.splitlines() if line.strip()] if isinstance(value, str) else value
+    return (
+        [json.loads(line) for line in value.splitlines() if line.strip()] if isinstance(value, str) else value
+    )
 
 
 def _shown(test: _Test, statement: str) -> bool:

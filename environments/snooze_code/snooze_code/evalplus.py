@@ -171,9 +171,7 @@ def _suite_of_test(test: str, visible: Iterable[tuple[Any, ...]], entry: str, be
     lists = literal_lists(test, "inputs", "results")
     if len(lists) < 2 or len(lists["inputs"]) != len(lists["results"]):
         return Suite(protocol="tests", text=f"{before}\n\n{test}")
-    calls = [
-        Call(args=tuple(a), expected=r) for a, r in zip(lists["inputs"], lists["results"], strict=True)
-    ]
+    calls = [Call(args=tuple(a), expected=r) for a, r in zip(lists["inputs"], lists["results"], strict=True)]
     tolerance = next((float(x) for x in ("0.0001", "1e-06") if f", {x})" in test), 0.0)
     return _evalplus_suite(calls, visible, entry, tolerance)
 

@@ -62,10 +62,7 @@ class Expression:
 def expressions(level: int) -> tuple[Expression, ...]:
     """Every usable prompt of a level, in a fixed order."""
     return tuple(
-        made
-        for form in LEVELS[level].forms
-        for text in _filled(form)
-        for made in _prompts(level, form, text)
+        made for form in LEVELS[level].forms for text in _filled(form) for made in _prompts(level, form, text)
     )
 
 
@@ -114,9 +111,7 @@ def _prompts(level: int, form: str, text: str) -> Iterator[Expression]:
             answer=text,
             level=level,
             form=form,
-            suite=Suite(
-                protocol="calls", calls=tuple(Call(args=(x,), expected=values[x]) for x in hidden)
-            ),
+            suite=Suite(protocol="calls", calls=tuple(Call(args=(x,), expected=values[x]) for x in hidden)),
         )
 
 

@@ -204,9 +204,7 @@ async def _answers(pool: Pool, problem: Problem, calls: list[Call]) -> tuple[lis
 def _grading(graded: GradeResult) -> Grading:
     passed, total = graded.passed, graded.passed + graded.failed
     if graded.ok:
-        return Grading(
-            verdict=Verdict(True, f"all {total} hidden tests passed"), passed=passed, total=total
-        )
+        return Grading(verdict=Verdict(True, f"all {total} hidden tests passed"), passed=passed, total=total)
     first = ": ".join(graded.details[0])[:120] if graded.details else graded.status
     hang = graded.status == "timeout"
     reason = f"{passed} of {total} hidden tests passed; first failure: {first}"

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from snooze_code.config import CodeConfig, Split
+from snooze_code.config import CodeConfig
 from snooze_code.expressions import ENTRY, LEVELS, drawn
 from snooze_code.faults import FAULTS
 from snooze_code.problems import PRIORS, Authored, authored
@@ -107,7 +107,9 @@ def _in_words(points: str) -> str:
         "Find a function of one integer made of x, digits and at most two of the operations +, - and *, with these "
         "values. It is tested on other inputs."
     )
-    return function_prompt(statement, "def f(x: int) -> int", points.rstrip(";").replace(" ", "\n").replace("=", " == "))
+    return function_prompt(
+        statement, "def f(x: int) -> int", points.rstrip(";").replace(" ", "\n").replace("=", " == ")
+    )
 
 
 def _named(name: str, config: CodeConfig) -> list[Row]:
@@ -119,7 +121,9 @@ def _named(name: str, config: CodeConfig) -> list[Row]:
     path = config.paths.get(name, config.path)  # type: ignore[call-overload]
     hub_split = source.splits.get(config.split, "train")
     raw = (
-        _read_file(name, path, source, hub_split) if path else _read_hub(name, source, hub_split, config.revision)
+        _read_file(name, path, source, hub_split)
+        if path
+        else _read_hub(name, source, hub_split, config.revision)
     )
     rows = _unique(name, _read_rows(name, source, raw))
     if source.cut:
@@ -162,7 +166,9 @@ def _unique(name: str, rows: Sequence[Row]) -> list[Row]:
 def _read_file(name: str, path: Path, source: Source, hub_split: str) -> list[Mapping[str, Any]]:
     path = Path(str(path).replace("{split}", hub_split))
     if not path.is_file():
-        raise SourceError(f"{name}: there is no file {path}; give `path` a JSON-lines or JSON file, .gz or not")
+        raise SourceError(
+            f"{name}: there is no file {path}; give `path` a JSON-lines or JSON file, .gz or not"
+        )
     opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
     with opened as lines:
         text = lines.read()

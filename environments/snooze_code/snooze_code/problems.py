@@ -1,13 +1,13 @@
 """The embedded problems: six levels, written for this package, one TOML file each.
 
-    name       unique; the problem's identity, so a reworded statement keeps its curriculum state
-    domain     kind of problem: strings, graphs, dp, stdio, ...
-    statement  what to do
-    signature  of the function; absent: a program that reads stdin and prints
-    examples   shown: `f(1) == 2`, or [stdin, stdout]
-    hidden     graded, never shown; the same forms, disjoint from the examples
-    reference  a right solution
-    bugs       [what to replace, by what]: three plausible mistakes; each makes a solution that the hidden tests reject
+name       unique; the problem's identity, so a reworded statement keeps its curriculum state
+domain     kind of problem: strings, graphs, dp, stdio, ...
+statement  what to do
+signature  of the function; absent: a program that reads stdin and prints
+examples   shown: `f(1) == 2`, or [stdin, stdout]
+hidden     graded, never shown; the same forms, disjoint from the examples
+reference  a right solution
+bugs       [what to replace, by what]: three plausible mistakes; each makes a solution that the hidden tests reject
 """
 
 from __future__ import annotations

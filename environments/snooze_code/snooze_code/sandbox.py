@@ -92,7 +92,9 @@ class Sandbox:
             raise SandboxMissing(self._advice(error)) from error
 
     async def _opened(self) -> Pool:
-        async with self._opening:  # a failed opening is tried again by the next caller: the engine may be back
+        async with (
+            self._opening
+        ):  # a failed opening is tried again by the next caller: the engine may be back
             if self._pool is None:
                 place = self.place
                 pool = open_pool(

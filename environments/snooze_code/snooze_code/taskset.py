@@ -57,7 +57,9 @@ class CodeTask(SnoozeTask[CodeData, SandboxConfig]):
         graded = await self.graded(reply)
         verdict = graded.verdict
         if verdict.correct is None:
-            raise GraderError(f"no verdict for {self.data.id or self.data.prompt_text[:60]!r}: {verdict.reason}")
+            raise GraderError(
+                f"no verdict for {self.data.id or self.data.prompt_text[:60]!r}: {verdict.reason}"
+            )
         trace.info["grading"] = {"correct": verdict.correct, "reason": verdict.reason}
         return {
             "answered": float(bool(reply.strip())),
