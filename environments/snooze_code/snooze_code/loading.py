@@ -169,9 +169,8 @@ def _read_file(name: str, path: Path, source: Source, hub_split: str) -> list[Ma
         raise SourceError(
             f"{name}: there is no file {path}; give `path` a JSON-lines or JSON file, .gz or not"
         )
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as lines:
-        text = lines.read()
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
     try:
         if text.lstrip().startswith("["):
             rows = json.loads(text)
