@@ -10,6 +10,10 @@ from collections.abc import Sequence
 
 _THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"^(?P<indent>[ \t]*(?:[-*>] ?)?)(?P<mark>`{3,}|~{3,})[ \t]*(?P<tag>[\w+#.-]*)[^\n`]*$")
+_LONGEST = 50_000
+"""Characters of text that is looked at as a program; a fenced block may be longer and is run as it is."""
+_LONGEST_EXPRESSION = 200
+_TRIES = 8
 _PYTHON_TAGS = frozenset({"", "py", "python", "python3", "py3", "python3.11"})
 _STARTS = ("def ", "import ", "from ", "class ", "@", "async def ", "for ", "while ", "print(", "n = ", "if ")
 
@@ -21,6 +25,9 @@ def extract(reply: str, entry: str = "") -> str:
     defines it. A fence that never closes runs to the end of the reply. Without any fence it is the reply itself, or
     the longest run of its lines that is a program. What stands in `<think>` is not part of the reply.
     """
+    reply = reply.encode("utf-8", "replace").decode(
+        "utf-8"
+    )  # half a surrogate pair is no text to send to a box
     reply = _THINK.sub("", reply.replace("\r\n", "\n"))
     if "<think>" in reply:  # thought until the tokens ran out
         reply = reply.partition("<think>")[0]
@@ -39,6 +46,8 @@ def parses(code: str) -> bool:
 
 def is_expression(text: str) -> bool:
     """Whether it is one expression on one line, without spaces around it."""
+    if len(text) > _LONGEST_EXPRESSION:
+        return False
     try:
         ast.parse(f"({text})", mode="eval")
         ast.parse(text, mode="eval")
@@ -63,10 +72,11 @@ def defines(code: str, entry: str) -> bool:
 
 
 def _tree(code: str) -> ast.Module | None:
+    """The syntax tree, None where there is none or the text is longer than any solution."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an odd escape in a reply is the reply's business
-            return ast.parse(code)
+            return ast.parse(code) if len(code) <= _LONGEST else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -103,14 +113,30 @@ def _chosen(blocks: Sequence[tuple[str, str]], entry: str) -> str:
 
 
 def _longest_program(text: str) -> str:
-    """The longest run of lines that is a program, from a line that looks like the first of one."""
-    lines = text.split("\n")
+    """The lines from the first that looks like code to the last before a syntax error."""
+    lines = text.split("\n") if len(text) <= _LONGEST else []
     starts = [i for i, line in enumerate(lines) if line.startswith(_STARTS)]
-    for start in starts[:20]:
-        for end in range(len(lines), start, -1):
-            if end < len(lines) and lines[end].startswith((" ", "\t")):
-                continue  # would cut a block in two
-            code = "\n".join(lines[start:end])
-            if len(lines) - end < 200 and parses(code):
-                return code.strip("\n")
+    for start in starts[:_TRIES]:
+        end = len(lines)
+        for _ in range(_TRIES):
+            code = "\n".join(lines[start:end]).strip("\n")
+            if not code:
+                break
+            broken = _broken_line(code)
+            if broken is None:
+                return code
+            end = start + broken - 1
     return ""
+
+
+def _broken_line(code: str) -> int | None:
+    """Number of the line at which Python gives up, from 1; None where the code is a program."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(code)
+    except SyntaxError as error:
+        return max(error.lineno or 1, 1)
+    except (ValueError, RecursionError, MemoryError):
+        return 1
+    return None

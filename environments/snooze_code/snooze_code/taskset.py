@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
 import verifiers.v1 as vf
 from pydantic import ConfigDict
 from snooze_kit.data import SnoozeTask, SnoozeTaskData
-from snooze_kit.verdict import Verdict
+from snooze_kit.verdict import GraderError, Verdict
 
 from snooze_code.config import CodeConfig, SandboxConfig
 from snooze_code.grading import Grading, Problem, grade_async
@@ -20,10 +21,6 @@ SYSTEM_PROMPT = (
     "Solve the problem in Python 3 with the standard library. Reason briefly, then give the whole solution in one "
     "```python block."
 )
-
-
-class GraderError(RuntimeError):
-    """The sandbox or the problem failed; the rollout says nothing about the policy and must not count as wrong."""
 
 
 class CodeData(SnoozeTaskData):
@@ -106,7 +103,27 @@ class CodeTask(SnoozeTask[CodeData, SandboxConfig]):
     def gold_reply(self) -> str | None:
         if not self.data.answer:
             return None
-        return self.data.answer if self.data.bare else f"```python\n{self.data.answer}\n```"
+        return self.data.answer if self.data.bare else _fenced(self.data.answer)
+
+    def lazy_replies(self) -> Mapping[str, str]:
+        """Solutions that have understood nothing: constants, and whatever the prompt's example shows."""
+        data, prompt = self.data, self.data.prompt_text
+        if data.bare:
+            return {"x": "x", "zero": "0"}
+        if not data.entry:
+            shown = prompt.rpartition("Output:\n")[2].strip()
+            return {"prints nothing": _fenced("pass"), "prints the example": _fenced(f"print({shown!r})")}
+        name = data.entry.rpartition(".")[2]
+        example = re.search(rf"{re.escape(name)}\(.*\) == (.+)", prompt)
+        values = {"None": "None", "zero": "0", "true": "True", "the example": example[1] if example else "0"}
+        return {
+            f"returns {what}": _fenced(f"def {name}(*args):\n    return {value}")
+            for what, value in values.items()
+        }
+
+
+def _fenced(code: str) -> str:
+    return f"```python\n{code}\n```"
 
 
 class CodeTaskset(vf.Taskset[CodeTask, CodeConfig]):
