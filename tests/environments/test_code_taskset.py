@@ -202,6 +202,14 @@ def test_the_shown_assert_is_not_among_the_graded_ones():
     assert read_mbpp(row) is None
 
 
+def test_an_example_is_shown_without_which_a_constant_does_not_pass():
+    row = {"task_id": 760, "prompt": "One element?", "code": "def one(a):\n    return len(set(a)) == 1", "test_imports": [],
+           "test_list": ["assert one([1, 1]) == True", "assert one([1, 2]) == False", "assert one([3, 4]) == False"]}  # fmt: skip
+    read = read_mbpp(row)
+    assert "one([1, 2]) == False" in read.prompt
+    assert {call.expected for call in read.suite.calls} == {True, False}
+
+
 def test_the_hubs_columns_of_evalplus_are_read_like_its_files():
     test = (
         "import numpy as np\ninputs = [[3], [4], [-1]]\nresults = [9, 16, 1]\n"

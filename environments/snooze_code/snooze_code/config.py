@@ -41,6 +41,9 @@ class SandboxConfig(vf.TaskConfig):
     """An image with a `python3`; "auto" takes or builds the one of snoozing-sandboxes."""
     cpu_s: float = Field(4.0, gt=0)
     """CPU seconds for all calls of a function, or for one run of a program."""
+    wall_s: float = Field(60.0, gt=0)
+    """Wall seconds of the same, a backstop for programs that sleep; on a machine busy with training three CPU seconds
+    have taken over 40."""
     memory_mb: int = Field(256, gt=0)
     """Address space of a program beyond the bare interpreter's."""
 

@@ -50,39 +50,53 @@ def read_mbpp_plus(row: Mapping[str, Any]) -> Row | None:
     if "base_input" not in row:
         number, code, asserts = row["task_id"], row["code"], row["test_list"]
         entry = _entry_of(asserts, code)
-        shown = call_of(asserts[0], entry)
+        example = asserts[_to_show(asserts, entry)]
+        shown = call_of(example, entry)
         suite = _suite_of_test(row["test"], [shown.args] if shown else [], entry, "")
-        return _mbpp_row(f"Mbpp/{number}", row["prompt"], code, entry, asserts[0], suite)
+        return _mbpp_row(f"Mbpp/{number}", row["prompt"], code, entry, example, suite)
     number, entry = int(row["task_id"].rpartition("/")[2]), row["entry_point"]
-    statement, asserts = _split_prompt(row["prompt"])
-    published = {
-        repr(c.args): c for line in _asserts(row["assertion"]) if (c := call_of(line, entry)) is not None
-    }
+    statement, asserts = _split_prompt(row["prompt"])[0], _asserts(row["assertion"])
+    published = {repr(c.args): c for line in asserts if (c := call_of(line, entry)) is not None}
+    place = _to_show(asserts, entry)
     base = [tuple(_retyped(number, args)) for args in row["base_input"]]
     plus = [tuple(_retyped(number, args)) for args in _plus(row["plus_input"])]
     calls = [published.get(repr(args), Call(args=args, known=False)) for args in base]
     calls += [Call(args=args, known=False) for args in plus]
-    shown = call_of(asserts, entry)
-    # An assert that is no plain call ("set(f(x)) == ...") shows the first input all the same.
-    visible = [*base[:1], *([shown.args] if shown else [])]
+    shown = call_of(asserts[place], entry)
+    # An assert that is no plain call ("set(f(x)) == ...") shows its input all the same.
+    visible = [*base[place : place + 1], *([shown.args] if shown else [])]
     suite = _evalplus_suite(calls, visible, entry, row["atol"])
-    return _mbpp_row(row["task_id"], statement, row["canonical_solution"], entry, asserts, suite)
+    return _mbpp_row(row["task_id"], statement, row["canonical_solution"], entry, asserts[place], suite)
 
 
 def read_mbpp(row: Mapping[str, Any]) -> Row | None:
-    """google-research-datasets/mbpp, full or sanitized: the first assert is shown, the others are graded."""
+    """google-research-datasets/mbpp, full or sanitized: one assert is shown, the others are graded."""
     asserts, code = row["test_list"], row["code"]
     entry = _entry_of(asserts, code)
     imports = "\n".join(row.get("test_imports") or [])
     setup = str(row.get("test_setup_code") or "").strip()
-    hidden = [text for text in asserts[1:] if text.strip() != asserts[0].strip()]
+    example = asserts[_to_show(asserts, entry)]
+    hidden = [text for text in asserts if text.strip() != example.strip()]
     read = [call_of(text, entry) for text in hidden]
     calls = [call for call in read if call is not None]
     suite = _published_suite(calls, []) if len(calls) == len(hidden) and not setup else None
     if suite is None:
         suite = Suite(protocol="tests", text="\n".join([imports, *hidden]).strip() if hidden else "")
     statement = row.get("prompt") or row["text"]
-    return _mbpp_row(f"Mbpp/{row['task_id']}", statement, code, entry, asserts[0], suite, after=setup)
+    return _mbpp_row(f"Mbpp/{row['task_id']}", statement, code, entry, example, suite, after=setup)
+
+
+def _to_show(asserts: Sequence[str], entry: str) -> int:
+    """Place of the first assert without which the others still want different values, else of the first of all.
+
+    The only list with one distinct element in Mbpp/760 is in its first assert: a constant passes all the others.
+    """
+    calls = [call_of(text, entry) for text in asserts]
+    for place in range(len(calls)):
+        others = [repr(call.expected) for call in calls[:place] + calls[place + 1 :] if call is not None]
+        if len(set(others)) > 1:
+            return place
+    return 0
 
 
 def mbpp_split(row: Mapping[str, Any]) -> str:

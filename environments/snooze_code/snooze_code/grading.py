@@ -50,6 +50,8 @@ class Problem:
     bare: bool = False
     """The reply itself is an expression in x, the body of `entry`."""
     cpu_s: float = 4.0
+    """CPU seconds of all calls, or of one run of a program. The verdict hangs on these, not on the wall clock."""
+    wall_s: float = 60.0
     memory_mb: int = 256
 
     def program(self, reply: str) -> str:
@@ -128,7 +130,12 @@ async def grade_in(pool: Pool, problem: Problem, code: str) -> GradeResult:
         ReferenceFailed: the suite leaves values to the reference solution, and that one fails.
     """
     suite = problem.suite
-    limits = Limits(cpu_s=problem.cpu_s, memory_mb=problem.memory_mb, value_bytes=_VALUE_BYTES)
+    limits = Limits(
+        cpu_s=problem.cpu_s,
+        wall_s=problem.wall_s,
+        memory_mb=problem.memory_mb,
+        value_bytes=_VALUE_BYTES,
+    )
     if suite.protocol == "stdio":
         cases = [
             StdioCase(stdin=given, stdout=wanted, abs_tol=suite.abs_tol) for given, wanted in suite.cases
@@ -182,7 +189,10 @@ async def _asked(pool: Pool, problem: Problem) -> Suite:
 async def _answers(pool: Pool, problem: Problem, calls: list[Call]) -> tuple[list[Any], str]:
     """What the reference returns, in a box like any other program but with four times the CPU of a reply."""
     limits = Limits(
-        cpu_s=4 * problem.cpu_s, memory_mb=2 * problem.memory_mb, value_bytes=int(_VALUE_BYTES * 0.9)
+        cpu_s=4 * problem.cpu_s,
+        wall_s=4 * problem.wall_s,
+        memory_mb=2 * problem.memory_mb,
+        value_bytes=int(_VALUE_BYTES * 0.9),
     )
     fields = {
         "module": "solution",

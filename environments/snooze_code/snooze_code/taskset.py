@@ -97,6 +97,7 @@ class CodeTask(SnoozeTask[CodeData, SandboxConfig]):
             reference=data.answer,
             bare=data.bare,
             cpu_s=self.config.cpu_s,
+            wall_s=self.config.wall_s,
             memory_mb=self.config.memory_mb,
         )
 
