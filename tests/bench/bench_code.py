@@ -48,7 +48,7 @@ def _tasks(source: str) -> list[CodeTask]:
 
 def _references(tasks: Sequence[CodeTask]) -> dict[str, Any]:
     programs = [(task.problem, task.problem.whole(task.data.answer)) for task in tasks]
-    listed = {name for faults in FAULTS.values() for name in faults}
+    listed = {name for source in FILES for name in FAULTS[source]}
     sound = [n for n, task in enumerate(tasks) if task.data.id not in listed]
     faulty = [n for n, task in enumerate(tasks) if task.data.id in listed]
     # Started before the clock: the engine's image and the boxes are there when training grades.
@@ -101,7 +101,7 @@ async def _graded(programs: Sequence[tuple[Problem, str]]) -> list[GradeResult |
 
 
 def _lazy(tasks: Sequence[CodeTask]) -> dict[str, Any]:
-    listed = {name for faults in FAULTS.values() for name in faults}
+    listed = {name for source in FILES for name in FAULTS[source]}
     sound = [task for task in tasks if task.data.id not in listed]
     accepted: dict[str, list[str]] = {}
     graded = 0
