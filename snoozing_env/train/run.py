@@ -155,14 +155,16 @@ def _train(prepared: Prepared, log: RunLog, progress: TrainProgress, stack: Exit
         session.outcomes.cut(0)
     session.open()
     reporter = LossReporter(session)
-    trainer = build_trainer(recipe, model, tokenizer, session, reporter)
+    trainer = build_trainer(recipe, policy, model, tokenizer, session, reporter)
     reason = ""
     with progress, _stop_on_signal(reporter):
         try:
             trainer.train(resume_from_checkpoint=str(prepared.checkpoint[0]) if prepared.checkpoint else None)
         except SaturationError as error:
             reason = f"saturated: {error}"
-        step = trainer.state.global_step
+        step, model = trainer.state.global_step, trainer.accelerator.unwrap_model(trainer.model)
+        if session.health.collapse:
+            return f"collapsed at step {step}: {session.health.collapse}"
         if step < recipe.train.steps and not reason:
             return f"stopped at step {step}; pass --resume to go on"
         session.finish(step, model)
