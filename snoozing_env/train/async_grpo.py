@@ -14,7 +14,6 @@ One process: the loop lives in it.
 
 from __future__ import annotations
 
-import os
 import queue
 import time
 from collections import deque
@@ -27,6 +26,16 @@ import torch
 from datasets import Dataset
 from torch.utils.data import DataLoader
 from transformers import PreTrainedTokenizerBase, TrainerCallback
+
+from snoozing_env.errors import ConfigError
+from snoozing_env.train import compat  # before trl.experimental, whose notice it silences
+from snoozing_env.train.checkpoints import STATE_DIR
+from snoozing_env.train.grpo import TrainConfig
+from snoozing_env.train.health import Health
+from snoozing_env.train.losses import advantages_of
+from snoozing_env.types import Group, Trajectory
+
+# isort: split
 from trl.experimental.async_grpo import AsyncGRPOConfig, AsyncGRPOTrainer
 from trl.experimental.async_grpo.async_grpo_trainer import (
     DataCollatorForRollout,
@@ -34,14 +43,6 @@ from trl.experimental.async_grpo.async_grpo_trainer import (
     RolloutQueueDataset,
 )
 from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
-
-from snoozing_env.errors import ConfigError
-from snoozing_env.train import compat
-from snoozing_env.train.checkpoints import STATE_DIR
-from snoozing_env.train.grpo import TrainConfig
-from snoozing_env.train.health import Health
-from snoozing_env.train.losses import advantages_of
-from snoozing_env.types import Group, Trajectory
 
 
 class SteppedFeed(Protocol):
@@ -210,7 +211,6 @@ class SnoozingAsyncGRPOTrainer(AsyncGRPOTrainer):
         Raises:
             ConfigError: this is one of several processes.
         """
-        os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # its notice that it may change; we pin trl
         self.feed, self.health = feed, health
         self._groups_of: deque[list[int]] = deque()
         pad_id = int(tokenizer.pad_token_id)  # pyright: ignore[reportArgumentType]

@@ -10,15 +10,19 @@ when that version no longer does, and then the shim goes.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-import trl.experimental.async_grpo.async_grpo_trainer as async_module
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import AttentionInterface
-from trl.experimental.async_grpo.packing import TREE_ATTENTION
+
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # its notice that it may change; we pin trl
+
+import trl.experimental.async_grpo.async_grpo_trainer as async_module  # noqa: E402
+from trl.experimental.async_grpo.packing import TREE_ATTENTION  # noqa: E402
 
 NEEDED_BY = "1.16"
 """Version of trl that the shims of this module are written against."""

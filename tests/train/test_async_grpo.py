@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import io
-import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from rich.console import Console
+from transformers import AutoTokenizer
 
-from snoozing_env.errors import ConfigError
 from snoozing_env.pacing.ledger import FILE_NAME as LEDGER
 from snoozing_env.pacing.ledger import audit, read_ledger
-from snoozing_env.report.runlog import FILE_NAME, EndRecord, StepRecord, read
+from snoozing_env.report.runlog import FILE_NAME, StepRecord, read
+from snoozing_env.train.async_grpo import AsyncGRPOConfig, SnoozingAsyncGRPOTrainer, samples_of
 from snoozing_env.train.checkpoints import MARK, STATE_DIR
-from snoozing_env.train.grpo import TrainConfig
+from snoozing_env.train.grpo import TrainConfig, async_grpo_arguments, grpo_arguments
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.run import RunOptions, train
+from snoozing_env.types import Group
 from tests.train.small import small_recipe
+from tests.train.test_trainer import FixedFeed, Logs, group, policy  # noqa: F401
+from tests.train.test_trainer import one_step as sync_step
 
 BOUND = 2
 
@@ -56,3 +61,92 @@ def test_it_trains_stale_groups_within_our_bound_and_reports_what_they_are_worth
     assert all(0 < s.ess_sequence <= 1 for s in steps)
     assert set(stale[-1].ess_by_lag) <= {"0", "1", "2"}
     assert all(s.grad_norm > 0 for s in steps)
+
+
+def test_synchronous_pacing_trains_only_fresh_groups_and_a_resume_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    run(recipe(tmp_path, steps=2, staleness=0))
+    assert (tmp_path / "checkpoint-2" / STATE_DIR / MARK).exists()
+    longer = recipe(tmp_path, steps=4, staleness=0)
+    run(longer, resume=True)
+    steps = steps_of(longer)
+    assert [s.step for s in steps] == [1, 2, 3, 4]
+    assert [s.lag_mean for s in steps] == [0.0] * 4
+    assert all(s.ratio_mean == pytest.approx(1.0, abs=1e-4) for s in steps), (
+        "the engine has the weights of the checkpoint, not those that the run began with"
+    )
+
+
+def test_a_resumed_asynchronous_run_loses_no_finished_group_and_trains_none_twice(tmp_path: Path) -> None:
+    run(recipe(tmp_path, steps=4))
+    longer = recipe(tmp_path, steps=8)
+    run(longer, resume=True)
+    events = read_ledger(longer.directory / LEDGER)
+    assert [s.step for s in steps_of(longer)] == list(range(1, 9))
+    assert sum(event["event"] == "resume" for event in events) == 1
+    assert audit(events, bound=BOUND) == []
+
+
+@pytest.mark.parametrize("algorithm", ["dapo", "max_rl"])
+def test_a_partial_batch_in_micro_batches_takes_as_long_a_step_as_a_whole_one(
+    tmp_path: Path,
+    policy: Path,  # noqa: F811
+    algorithm: str,
+) -> None:
+    """Places that no rollout takes fill whole micro-batches, and change nothing but the mean over micro-batches."""
+    groups = [group(policy, 0, [1, 0, 0, 0]), group(policy, 1, [1, 1, 0, 1])]
+    whole, partial, micro = (
+        one_step(policy, groups, tmp_path, batch_groups=b, micro_batch=m, algorithm=algorithm)
+        for b, m in ((2, None), (3, None), (3, 4))
+    )
+    assert partial["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-4)
+    assert micro["grad_norm"] > 0
+
+
+def test_the_loss_is_the_clipped_surrogate_of_trls_other_trainer(tmp_path: Path, policy: Path) -> None:  # noqa: F811
+    """The same groups, one of them stale past the clip, through both trainers."""
+    groups = [group(policy, 0, [1, 0, 0, 0]), group(policy, 1, [1, 1, 0, 1], shift=-0.3)]
+    ours = one_step(policy, groups, tmp_path, batch_groups=2)
+    trls = sync_step(policy, groups, 2, tmp_path)
+    assert ours["loss"] == pytest.approx(trls["loss"], rel=1e-3)
+    assert ours["grad_norm"] == pytest.approx(trls["grad_norm"], rel=1e-3)
+    assert ours["clip_ratio/region_mean"] == pytest.approx(trls["clip_ratio/region_mean"])
+    assert ours["clip_ratio/region_mean"] > 0
+
+
+def test_an_invalid_rollout_trains_nothing(policy: Path) -> None:  # noqa: F811
+    broken = group(policy, 0, [1, 0, 0, 1], valid=[True, True, True, False])
+    config = TrainConfig(batch_groups=2)
+    samples = samples_of([broken], config, group_size=4, pad_id=0, version_offset=3)
+    assert len(samples) == 8
+    assert [int(s.completion_mask.sum()) for s in samples] == [2, 3, 4, 0, 0, 0, 0, 0]
+    assert [s.advantage for s in samples[:4]] == pytest.approx([2 / 3**0.5, -1 / 3**0.5, -1 / 3**0.5, 0.0])
+    assert np.isnan(samples[3].metrics["reward"]), "no reward is invented for it"
+    assert samples[0].model_version == 3
+
+
+def test_an_engine_that_shares_the_trainers_weights_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"loads its own model, which engine.kind 'local' cannot share"):
+        small_recipe(tmp_path, train={"trainer": "async_grpo"})
+
+
+class SteppedFixedFeed(FixedFeed):
+    """The same groups at every step; weights go nowhere."""
+
+    def publish(self, version: int, weights: object) -> None: ...
+
+    def collect(self, step: int, model: object) -> Sequence[Group]:
+        return self.groups
+
+
+def one_step(policy: Path, groups: Sequence[Group], output: Path, **changes: Any) -> dict[str, float]:  # noqa: F811
+    """TRL's log of one optimizer step over the given groups."""
+    config = TrainConfig.model_validate(
+        {"steps": 1, "learning_rate": 1e-3, "device": "cpu", "trainer": "async_grpo", **changes}
+    )
+    arguments = grpo_arguments(config, group_size=4, max_tokens=8, temperature=1.0, output=output, seed=0)
+    args = AsyncGRPOConfig(**async_grpo_arguments(arguments) | {"save_strategy": "no"})
+    logs = Logs()
+    tokenizer = AutoTokenizer.from_pretrained(policy, padding_side="left")
+    feed = SteppedFixedFeed(groups)
+    SnoozingAsyncGRPOTrainer(str(policy), args, tokenizer, feed, config=config, callbacks=[logs]).train()
+    return logs.rows[0]
