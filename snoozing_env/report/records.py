@@ -171,8 +171,7 @@ class EndRecord:
 
 Record: TypeAlias = RunRecord | StepRecord | EvalRecord | FallbackRecord | AlarmRecord | EndRecord
 RECORDS: Mapping[str, type[Record]] = {
-    kind.event: kind
-    for kind in (RunRecord, StepRecord, EvalRecord, FallbackRecord, AlarmRecord, EndRecord)
+    kind.event: kind for kind in (RunRecord, StepRecord, EvalRecord, FallbackRecord, AlarmRecord, EndRecord)
 }
 KINDS: Mapping[str, tuple[type, ...]] = {
     "int": (int,),

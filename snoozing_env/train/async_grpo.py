@@ -142,7 +142,11 @@ class LoopWorker:
         groups = self._feed.collect(step, self.trainer.policy)
         self.lags = {group.id: step - group.outcome.version for group in groups}
         return samples_of(
-            groups, self._config, group_size=self._group_size, pad_id=self._pad_id, version_offset=self._offset
+            groups,
+            self._config,
+            group_size=self._group_size,
+            pad_id=self._pad_id,
+            version_offset=self._offset,
         )
 
     def start(self) -> None:

@@ -21,8 +21,8 @@ from transformers import AttentionInterface
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # its notice that it may change; we pin trl
 
-import trl.experimental.async_grpo.async_grpo_trainer as async_module  # noqa: E402
-from trl.experimental.async_grpo.packing import TREE_ATTENTION  # noqa: E402
+import trl.experimental.async_grpo.async_grpo_trainer as async_module
+from trl.experimental.async_grpo.packing import TREE_ATTENTION
 
 NEEDED_BY = "1.16"
 """Version of trl that the shims of this module are written against."""
@@ -78,7 +78,9 @@ def sdpa_attention(
         ValueError: the model caps its attention logits, which torch's kernel cannot.
     """
     if softcap:
-        raise ValueError(f"attention with softcap {softcap} needs TRL's own kernel: install `kernels` on a GPU")
+        raise ValueError(
+            f"attention with softcap {softcap} needs TRL's own kernel: install `kernels` on a GPU"
+        )
     q, k, v = (x[0] for x in (query, key, value))
     spans = zip(tree_cu_seqlens_q.tolist()[:-1], tree_cu_seqlens_q.tolist()[1:], strict=True)
     paths = zip(tree_cu_seqlens_k.tolist()[:-1], tree_cu_seqlens_k.tolist()[1:], strict=True)
@@ -88,7 +90,12 @@ def sdpa_attention(
         mask = _causal(end - start, high - low, sliding_window, query.device)
         out.append(
             torch.nn.functional.scaled_dot_product_attention(
-                q[None, :, start:end], k[None, :, path], v[None, :, path], attn_mask=mask, scale=scaling, enable_gqa=True
+                q[None, :, start:end],
+                k[None, :, path],
+                v[None, :, path],
+                attn_mask=mask,
+                scale=scaling,
+                enable_gqa=True,
             )[0]
         )
     return torch.cat(out, dim=1).transpose(0, 1)[None], None

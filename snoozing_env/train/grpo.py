@@ -120,9 +120,7 @@ class TrainConfig(FrozenConfig):
                 "trains stale groups as well"
             )
         if self.beta:
-            raise ValueError(
-                f"trainer 'async_grpo' has no KL penalty, beta is {self.beta}; set it to 0"
-            )
+            raise ValueError(f"trainer 'async_grpo' has no KL penalty, beta is {self.beta}; set it to 0")
         return self
 
     @model_validator(mode="after")
@@ -142,7 +140,9 @@ class TrainConfig(FrozenConfig):
         """Importance ratios that the loss lets through."""
         if self.correction != "ratio":
             return self.correction_min or 1e-6, self.correction_max
-        return (1e-6, self.upper_clip) if self.algorithm == "cispo" else (1 - self.epsilon, 1 + self.upper_clip)
+        return (
+            (1e-6, self.upper_clip) if self.algorithm == "cispo" else (1 - self.epsilon, 1 + self.upper_clip)
+        )
 
 
 def grpo_arguments(

@@ -25,7 +25,9 @@ from snoozing_env.types import Floats
 class Health:
     """Watches one run; its state travels with the checkpoint."""
 
-    def __init__(self, config: TrainConfig, *, log: Callable[[AlarmRecord], None], say: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: TrainConfig, *, log: Callable[[AlarmRecord], None], say: Callable[[str], None]
+    ) -> None:
         self._config, self._log, self._say = config, log, say
         self.alarms, self.ess = Alarms(config.alarms), SmoothedEss(config.ess)
         self.collapse = ""
@@ -133,4 +135,3 @@ class RateByEss(TrainerCallback):
     ) -> None:
         for group, rate in zip(kwargs["optimizer"].param_groups, self._rates, strict=True):
             group["lr"] = rate
-

@@ -153,9 +153,7 @@ def weighted(config: TrainConfig, terms: Terms) -> torch.Tensor:
     return -weights * terms.advantages[:, None] * unit
 
 
-def _normalised(
-    config: TrainConfig, loss: torch.Tensor, mask: torch.Tensor, batch: Batch
-) -> torch.Tensor:
+def _normalised(config: TrainConfig, loss: torch.Tensor, mask: torch.Tensor, batch: Batch) -> torch.Tensor:
     """The mean that the algorithm takes: over tokens, sequences, or a constant length."""
     per_sequence = (loss * mask).sum(-1)
     match config.algorithm:

@@ -7,7 +7,6 @@ in training.
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import io
 import json
@@ -197,7 +196,8 @@ def _trls(recipe: Recipe, policy: str, output: Path, train_s: float) -> dict[str
     own = {"save_strategy": "no", "max_staleness": BOUND, "vllm_server_base_url": stub.url}
     tasks = load_catalogue(recipe.environment).tasks
     rows = [
-        {"prompt": [{"role": "user", "content": t.data.prompt_text}], "answer": str(t.data.answer)} for t in tasks
+        {"prompt": [{"role": "user", "content": t.data.prompt_text}], "answer": str(t.data.answer)}
+        for t in tasks
     ]
     try:
         with compat.without_cuda(), _without_vllm():

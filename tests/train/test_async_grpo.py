@@ -22,7 +22,7 @@ from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.run import RunOptions, train
 from snoozing_env.types import Group
 from tests.train.small import small_recipe
-from tests.train.test_trainer import FixedFeed, Logs, group, policy  # noqa: F401
+from tests.train.test_trainer import FixedFeed, Logs, group
 from tests.train.test_trainer import one_step as sync_step
 
 BOUND = 2
@@ -54,7 +54,8 @@ def test_it_trains_stale_groups_within_our_bound_and_reports_what_they_are_worth
     assert audit(read_ledger(made.directory / LEDGER), bound=BOUND) == []
     fresh = [s for s in steps if s.lag_mean == 0]
     stale = [s for s in steps if s.lag_mean > 0]
-    assert fresh and all(s.ratio_mean == pytest.approx(1.0, abs=1e-4) for s in fresh), (
+    assert fresh
+    assert all(s.ratio_mean == pytest.approx(1.0, abs=1e-4) for s in fresh), (
         "torch's attention over packed rows gives the engine's log-probs"
     )
     assert any(abs(s.ratio_mean - 1.0) > 1e-4 for s in stale)
@@ -89,7 +90,7 @@ def test_a_resumed_asynchronous_run_loses_no_finished_group_and_trains_none_twic
 @pytest.mark.parametrize("algorithm", ["dapo", "max_rl"])
 def test_a_partial_batch_in_micro_batches_takes_as_long_a_step_as_a_whole_one(
     tmp_path: Path,
-    policy: Path,  # noqa: F811
+    policy: Path,
     algorithm: str,
 ) -> None:
     """Places that no rollout takes fill whole micro-batches, and change nothing but the mean over micro-batches."""
@@ -102,7 +103,7 @@ def test_a_partial_batch_in_micro_batches_takes_as_long_a_step_as_a_whole_one(
     assert micro["grad_norm"] > 0
 
 
-def test_the_loss_is_the_clipped_surrogate_of_trls_other_trainer(tmp_path: Path, policy: Path) -> None:  # noqa: F811
+def test_the_loss_is_the_clipped_surrogate_of_trls_other_trainer(tmp_path: Path, policy: Path) -> None:
     """The same groups, one of them stale past the clip, through both trainers."""
     groups = [group(policy, 0, [1, 0, 0, 0]), group(policy, 1, [1, 1, 0, 1], shift=-0.3)]
     ours = one_step(policy, groups, tmp_path, batch_groups=2)
@@ -113,7 +114,7 @@ def test_the_loss_is_the_clipped_surrogate_of_trls_other_trainer(tmp_path: Path,
     assert ours["clip_ratio/region_mean"] > 0
 
 
-def test_an_invalid_rollout_trains_nothing(policy: Path) -> None:  # noqa: F811
+def test_an_invalid_rollout_trains_nothing(policy: Path) -> None:
     broken = group(policy, 0, [1, 0, 0, 1], valid=[True, True, True, False])
     config = TrainConfig(batch_groups=2)
     samples = samples_of([broken], config, group_size=4, pad_id=0, version_offset=3)
@@ -138,7 +139,7 @@ class SteppedFixedFeed(FixedFeed):
         return self.groups
 
 
-def one_step(policy: Path, groups: Sequence[Group], output: Path, **changes: Any) -> dict[str, float]:  # noqa: F811
+def one_step(policy: Path, groups: Sequence[Group], output: Path, **changes: Any) -> dict[str, float]:
     """TRL's log of one optimizer step over the given groups."""
     config = TrainConfig.model_validate(
         {"steps": 1, "learning_rate": 1e-3, "device": "cpu", "trainer": "async_grpo", **changes}

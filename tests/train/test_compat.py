@@ -28,11 +28,11 @@ def test_the_shims_are_written_against_the_installed_trl() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA and so a device name")
 def test_trl_1_16_asks_cuda_for_a_name_even_on_cpu() -> None:
     accelerator = Accelerator(cpu=True)
-    with pytest.raises((AssertionError, RuntimeError, ValueError), match="(?i)cuda|device"):
+    with pytest.raises((AssertionError, RuntimeError, ValueError), match=r"(?i)cuda|device"):
         async_module.get_peak_flops_per_device(accelerator, "float32")
     with compat.without_cuda():
         assert async_module.get_peak_flops_per_device(accelerator, "float32") is None
-    with pytest.raises((AssertionError, RuntimeError, ValueError), match="(?i)cuda|device"):
+    with pytest.raises((AssertionError, RuntimeError, ValueError), match=r"(?i)cuda|device"):
         async_module.get_peak_flops_per_device(accelerator, "float32")
 
 
@@ -52,7 +52,9 @@ def packed(*sequences: list[int]) -> dict[str, torch.Tensor]:
     return row.pack()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("kernels") is not None, reason="`kernels` would fetch from the hub")
+@pytest.mark.skipif(
+    importlib.util.find_spec("kernels") is not None, reason="`kernels` would fetch from the hub"
+)
 def test_trl_1_16_attends_through_a_kernel_that_it_fetches() -> None:
     row = packed([1, 2, 3])
     q = torch.zeros(1, 2, 3, 4, dtype=torch.bfloat16)
@@ -78,7 +80,14 @@ def test_packed_sequences_attend_as_if_each_stood_alone(window: int | None) -> N
     q, k, v = (looked_up(name, row["input_ids"], row["position_ids"]) for name in "qkv")
     names = ("tree_kv_index", "tree_cu_seqlens_q", "tree_cu_seqlens_k")
     got, _ = compat.sdpa_attention(
-        torch.nn.Identity(), q, k, v, None, scaling=0.3, sliding_window=window, **{name: row[name] for name in names}
+        torch.nn.Identity(),
+        q,
+        k,
+        v,
+        None,
+        scaling=0.3,
+        sliding_window=window,
+        **{name: row[name] for name in names},
     )
     assert len(row["input_ids"]) < sum(map(len, sequences)), "the prefix is forwarded once"
     for ids in sequences:
@@ -108,7 +117,7 @@ def _alone(looked_up, ids: list[int], window: int | None) -> torch.Tensor:
 def test_a_cap_on_attention_logits_is_refused() -> None:
     row = packed([1, 2])
     q = torch.zeros(1, 1, 2, 4)
-    with pytest.raises(ValueError, match="softcap 30.0 needs TRL's own kernel"):
+    with pytest.raises(ValueError, match=r"softcap 30\.0 needs TRL's own kernel"):
         compat.sdpa_attention(
             torch.nn.Identity(), q, q, q, None, softcap=30.0,
             tree_kv_index=row["tree_kv_index"], tree_cu_seqlens_q=row["tree_cu_seqlens_q"],

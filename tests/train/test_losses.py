@@ -36,7 +36,7 @@ from snoozing_env.train.losses import (
 )
 from snoozing_env.train.sync import SnoozingGRPOTrainer
 from snoozing_env.types import Floats, Group
-from tests.train.test_trainer import FixedFeed, G, group, policy  # noqa: F401
+from tests.train.test_trainer import FixedFeed, G, group
 
 LN2 = math.log(2.0)
 MAX_TOKENS = 8
@@ -65,7 +65,9 @@ def test_a_groups_rewards_become_each_algorithms_advantages() -> None:
     assert max_rl_advantages(rewards) == pytest.approx([1.0, -1.0, -1.0, 1.0]), "(1 - .5) / .5"
     assert max_rl_advantages(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
     value = math.log((2 * math.e + 2) / 4)
-    assert optimal_advantages(rewards, temperature=1.0) == pytest.approx([1 - value, -value, -value, 1 - value])
+    assert optimal_advantages(rewards, temperature=1.0) == pytest.approx(
+        [1 - value, -value, -value, 1 - value]
+    )
     assert optimal_advantages(rewards, temperature=1e-3) == pytest.approx([0.0, -1.0, -1.0, 0.0], abs=1e-2), (
         "cold: the value is the best reward"
     )
@@ -149,7 +151,9 @@ class Watching(SnoozingGRPOTrainer):
         return loss
 
 
-def trained_gradient(policy: Path, groups: Sequence[Group], config: TrainConfig, output: Path) -> dict[Any, Floats]:  # noqa: F811
+def trained_gradient(
+    policy: Path, groups: Sequence[Group], config: TrainConfig, output: Path
+) -> dict[Any, Floats]:
     """d loss / d log-prob of every token of one optimizer step, by completion."""
     tokenizer = AutoTokenizer.from_pretrained(policy, padding_side="left")
     model = AutoModelForCausalLM.from_pretrained(policy, dtype=torch.float32)
@@ -239,7 +243,7 @@ CASES: list[tuple[Algorithm, Correction]] = [
 @pytest.mark.parametrize(("algorithm", "correction"), CASES)
 @pytest.mark.parametrize("batch", [2, 3])
 def test_the_gradient_that_reaches_the_log_probs_is_the_published_one(
-    policy: Path,  # noqa: F811
+    policy: Path,
     tmp_path: Path,
     algorithm: Algorithm,
     correction: Correction,
@@ -278,12 +282,20 @@ def test_the_asynchronous_trainers_advantages_are_those_of_its_algorithms() -> N
     ("table", "message"),
     [
         ({"algorithm": "dro", "correction": "token_mask"}, r"replaces a clipped ratio, which 'dro' has not"),
-        ({"correction": "token_mask", "correction_min": 2.0}, r"correction_min 2.0 is not below correction_max 2.0"),
-        ({"trainer": "async_grpo", "algorithm": "grpo"}, r"computes one loss .* not 'grpo'.*; use dapo or max_rl"),
+        (
+            {"correction": "token_mask", "correction_min": 2.0},
+            r"correction_min 2.0 is not below correction_max 2.0",
+        ),
+        (
+            {"trainer": "async_grpo", "algorithm": "grpo"},
+            r"computes one loss .* not 'grpo'.*; use dapo or max_rl",
+        ),
         ({"trainer": "async_grpo", "beta": 0.1}, r"has no KL penalty, beta is 0.1; set it to 0"),
         ({"algorithm": "dapoo"}, r"'algorithm'"),
     ],
 )
-def test_choices_that_do_not_go_together_are_refused_with_the_way_out(table: dict[str, Any], message: str) -> None:
+def test_choices_that_do_not_go_together_are_refused_with_the_way_out(
+    table: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_config(TrainConfig, table)
