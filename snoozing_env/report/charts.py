@@ -251,18 +251,15 @@ def health_section(drawn: Sequence[Style]) -> str:
 
 def _ess_by_lag(style: Style) -> str:
     """One curve per lag; nothing where every rollout was fresh."""
-    lags = sorted({int(lag) for s in style.run.steps for lag in s.ess_by_lag or {}})
-    if not lags or lags == [0]:
+    points: dict[int, list[tuple[int, float]]] = {}
+    for record in style.run.steps:
+        for lag, ess in (record.ess_by_lag or {}).items():
+            points.setdefault(int(lag), []).append((record.step, ess))
+    if not points or set(points) == {0}:
         return ""
     curves = [
-        Series(
-            label=f"lag {lag}",
-            x=[s.step for s in style.run.steps if str(lag) in (s.ess_by_lag or {})],
-            y=[(s.ess_by_lag or {})[str(lag)] for s in style.run.steps if str(lag) in (s.ess_by_lag or {})],
-            colour=place,
-            dash=0,
-        )
-        for place, lag in enumerate(lags)
+        Series(label=f"lag {lag}", x=[x for x, _ in line], y=[y for _, y in line], colour=place, dash=0)
+        for place, (lag, line) in enumerate(sorted(points.items()))
     ]
     width, height = SMALL
     axis = Axis(label="effective sample size", show=share, low=0.0, high=1.0)

@@ -23,6 +23,7 @@ OTHERS = tuple(
         ("generated_tokens", "Generated tokens"), ("trained_tokens", "Trained tokens"),
         ("snoozed", "Snoozed"), ("woken", "Woken"), ("passes", "Passes"), ("invalid_rollouts", "Invalid rollouts"),
         ("version", "Policy version"), ("seconds", "Seconds"), ("seconds_rollout", "Seconds rollout"),
+        ("outside_clip", "Outside the clip range"),
         ("seconds_train", "Seconds train"), ("seconds_sync", "Seconds sync"),
     )
 )  # fmt: skip

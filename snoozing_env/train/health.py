@@ -11,6 +11,7 @@ takes the same step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
@@ -74,18 +75,20 @@ class Health:
         if self.report is None:
             return {}
         token, sequence = self.report.token, self.report.sequence
+        more = {
+            "token, clamped": token.kish_clamped,
+            "sequence, clamped": sequence.kish_clamped,
+            "token, 1/E[r²]": token.second_moment,
+            "sequence, 1/E[r²]": sequence.second_moment,
+            "token, 1/E[r²], clamped": token.second_moment_clamped,
+            "sequence, 1/E[r²], clamped": sequence.second_moment_clamped,
+        }
+        by_lag = {str(lag): ess.kish for lag, ess in self.report.by_age.items()}
         return {
             "ess_token": token.kish,
             "ess_sequence": sequence.kish,
-            "ess_more": {
-                "token, clamped": token.kish_clamped,
-                "sequence, clamped": sequence.kish_clamped,
-                "token, 1/E[r²]": token.second_moment,
-                "sequence, 1/E[r²]": sequence.second_moment,
-                "token, 1/E[r²], clamped": token.second_moment_clamped,
-                "sequence, 1/E[r²], clamped": sequence.second_moment_clamped,
-            },
-            "ess_by_lag": {str(age): ess.kish for age, ess in self.report.by_age.items()},
+            "ess_more": {name: value for name, value in more.items() if isfinite(value)},
+            "ess_by_lag": {lag: value for lag, value in by_lag.items() if isfinite(value)},
             "outside_clip": self.report.clipped_share,
             "rate_factor": self.factor if self._config.ess.scale_learning_rate else None,
         }
