@@ -66,12 +66,12 @@ def samples_of(
     """
     samples: list[RolloutSample] = []
     for group in groups:
-        live = [t for t in group.trajectories if t.valid]
-        advantages = advantages_of(config, np.array([t.reward for t in live], np.float64)) if live else []
-        by_rollout = {id(t): float(a) for t, a in zip(live, advantages, strict=True)}
+        rewards = np.array([t.reward for t in group.trajectories if t.valid], np.float64)
+        advantages = iter(advantages_of(config, rewards) if rewards.size else ())
         version = group.outcome.version + version_offset
         for trajectory in group.trajectories:
-            samples.append(_sample(group, trajectory, by_rollout.get(id(trajectory)), version))
+            advantage = float(next(advantages)) if trajectory.valid else None
+            samples.append(_sample(group, trajectory, advantage, version))
     missing = config.batch_groups * group_size - len(samples)
     return samples + [_nothing(pad_id, -1 - i) for i in range(missing)]
 
@@ -268,7 +268,8 @@ class SnoozingAsyncGRPOTrainer(AsyncGRPOTrainer):
 
     def _remember(self, module: torch.nn.Module, inputs: Any, outputs: Any) -> None:
         """TRL keeps the log-probs of its forward pass to itself."""
-        self._log_probs = getattr(outputs, "log_probs", None)
+        log_probs = getattr(outputs, "log_probs", None)
+        self._log_probs = None if log_probs is None else log_probs.detach()
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> torch.Tensor:
         groups = self._groups_of.popleft()
@@ -281,7 +282,7 @@ class SnoozingAsyncGRPOTrainer(AsyncGRPOTrainer):
 
     def _measure(self, inputs: dict[str, Any], groups: Sequence[int], health: Health) -> None:
         selected = inputs["token_index"] >= 0
-        now = self._log_probs.detach().flatten()[inputs["token_index"][selected]]
+        now = self._log_probs.flatten()[inputs["token_index"][selected]]
         log_ratio = (now - inputs["old_log_probs"][selected]).double().cpu().numpy()
         segment = inputs["segment_id"][selected].cpu().numpy()
         live = np.unique(segment)

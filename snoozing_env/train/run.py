@@ -1,7 +1,7 @@
 """A recipe from start to report: build the parts, train, measure, write.
 
 run_recipe ─┬─ arms ─▶ one process per arm, side by side ─▶ report over all of them
-            └─ none ─▶ policy → server → engine → Session ⇄ SnoozingGRPOTrainer ─▶ report
+            └─ none ─▶ policy → server → engine → Session ⇄ TRL trainer ─▶ report
 """
 
 from __future__ import annotations

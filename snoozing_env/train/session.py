@@ -5,6 +5,8 @@
       ├─ every E steps: held-out evaluation ─▶ run log
       └─ loop.collect(B) ─▶ groups; what they cost is kept until the trainer reports the step's loss
 
+TRL's asynchronous trainer calls the two halves apart: `publish` after a step, `collect` before the next.
+
 One asyncio loop serves the whole run and only turns while `next_batch` waits for it.
 """
 

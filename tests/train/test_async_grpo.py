@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from snoozing_env.report.runlog import FILE_NAME, StepRecord, read
 from snoozing_env.train.async_grpo import AsyncGRPOConfig, SnoozingAsyncGRPOTrainer, samples_of
 from snoozing_env.train.checkpoints import MARK, STATE_DIR
 from snoozing_env.train.grpo import TrainConfig, async_grpo_arguments, grpo_arguments
+from snoozing_env.train.health import Health
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.run import RunOptions, train
 from snoozing_env.types import Group
@@ -114,6 +116,26 @@ def test_the_loss_is_the_clipped_surrogate_of_trls_other_trainer(tmp_path: Path,
     assert ours["clip_ratio/region_mean"] > 0
 
 
+def test_it_measures_what_a_stale_batch_is_worth_by_sequence_and_lag(tmp_path: Path, policy: Path) -> None:
+    """Ratios are 1 in a fresh group and e^(.3 n) in a stale one, for rollouts of n tokens."""
+    fresh = group(policy, 0, [1, 0, 0, 0])
+    stale = group(policy, 1, [1, 1, 0, 1], shift=-0.3)
+    outcome = replace(stale.outcome, version=-2)
+    config = TrainConfig(batch_groups=2)
+    health = Health(config, log=lambda record: None, say=lambda text: None)
+    one_step(policy, [fresh, replace(stale, outcome=outcome)], tmp_path, batch_groups=2, health=health)
+    health.rate_factor()
+    lengths = np.array([2, 3, 4, 2])
+    ratios = np.concatenate([np.ones(4), np.exp(0.3 * lengths)])
+    assert health.report is not None
+    assert health.report.sequence.kish == pytest.approx(ratios.sum() ** 2 / (8 * (ratios**2).sum()), rel=1e-3)
+    assert health.report.by_age[0].kish == pytest.approx(1.0, rel=1e-6)
+    assert health.report.by_age[2].kish == pytest.approx(
+        ratios[4:].sum() ** 2 / (4 * (ratios[4:] ** 2).sum()), rel=1e-3
+    )
+    assert health.report.clipped_share == pytest.approx(0.5), "e^.3 = 1.35 is past DAPO's 1.28"
+
+
 def test_an_invalid_rollout_trains_nothing(policy: Path) -> None:
     broken = group(policy, 0, [1, 0, 0, 1], valid=[True, True, True, False])
     config = TrainConfig(batch_groups=2)
@@ -139,7 +161,9 @@ class SteppedFixedFeed(FixedFeed):
         return self.groups
 
 
-def one_step(policy: Path, groups: Sequence[Group], output: Path, **changes: Any) -> dict[str, float]:
+def one_step(
+    policy: Path, groups: Sequence[Group], output: Path, *, health: Health | None = None, **changes: Any
+) -> dict[str, float]:
     """TRL's log of one optimizer step over the given groups."""
     config = TrainConfig.model_validate(
         {"steps": 1, "learning_rate": 1e-3, "device": "cpu", "trainer": "async_grpo", **changes}
@@ -149,5 +173,7 @@ def one_step(policy: Path, groups: Sequence[Group], output: Path, **changes: Any
     logs = Logs()
     tokenizer = AutoTokenizer.from_pretrained(policy, padding_side="left")
     feed = SteppedFixedFeed(groups)
-    SnoozingAsyncGRPOTrainer(str(policy), args, tokenizer, feed, config=config, callbacks=[logs]).train()
+    SnoozingAsyncGRPOTrainer(
+        str(policy), args, tokenizer, feed, config=config, health=health, callbacks=[logs]
+    ).train()
     return logs.rows[0]
