@@ -18,7 +18,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from snoozing_env.alarms import Alarm, Alarms, Signal
 from snoozing_env.importance import SmoothedEss, StalenessReport
-from snoozing_env.report.records import AlarmRecord
+from snoozing_env.report.records import AlarmRecord, StepRecord
 from snoozing_env.train.grpo import TrainConfig
 from snoozing_env.types import Floats
 
@@ -115,6 +115,18 @@ class Health:
         self.alarms.restore(alarms)
         self._sounding = set() if state["collapse"] else set(state["sounding"])
         self.ess.restore(state["ess"])
+
+
+def signals_of(record: StepRecord) -> dict[Signal, float | None]:
+    """What a step's record holds of the watched signals; the ESS is the monitor's own."""
+    return {
+        "entropy": record.entropy,
+        "clip_fraction": record.clip_fraction,
+        "truncation": record.truncated,
+        "reward": record.reward_mean,
+        "dead_groups": None if record.survival is None else 1.0 - record.survival,
+        "grad_norm": record.grad_norm,
+    }
 
 
 class RateByEss(TrainerCallback):

@@ -37,9 +37,10 @@ from snoozing_env.schedulers import Curriculum
 from snoozing_env.schedulers.state import load_snapshot, save_snapshot
 from snoozing_env.train.async_supply import AsyncSupply
 from snoozing_env.train.checkpoints import MARK
-from snoozing_env.train.health import Health
+from snoozing_env.train.health import Health, signals_of
 from snoozing_env.train.held_out import HeldOut
 from snoozing_env.train.recipe import Recipe
+from snoozing_env.train.reuse import Reuse
 from snoozing_env.train.supply import Parts, Supply, SyncSupply
 from snoozing_env.train.weights import WeightTransfer
 from snoozing_env.train.weights_fleet import FleetTransfer
@@ -88,12 +89,20 @@ class Session:
         self.scheduler = Curriculum(recipe.scheduler, train.infos, recipe.seed)
         self.rollouts = GroupRunner(train, engine, recipe.rollout, seed=recipe.seed)
         self.outcomes = OutcomeLog(recipe.directory / OUTCOMES_FILE, train.infos)
+        self.reuse = Reuse(
+            recipe.replay,
+            recipe.success,
+            runner=self.rollouts,
+            scheduler=self.scheduler,
+            seed=recipe.seed,
+        )
         parts = Parts(
             recipe=recipe,
             infos=train.infos,
             runner=self.rollouts,
             scheduler=self.scheduler,
             outcomes=self.outcomes,
+            reuse=self.reuse,
         )
         self.supply = _build_supply(parts, loop or asyncio.Runner())
         self.held_out = HeldOut(
@@ -137,7 +146,10 @@ class Session:
         """At most B groups for optimizer step `step`, whose weights are published already."""
         if step % self.recipe.evaluation.every == 0:
             self.evaluate(step)
-        batch = self.supply.collect(step, meanwhile=lambda: self._meanwhile(model))
+        size = self.recipe.train.batch_groups
+        fresh = self.reuse.fresh(size, version=step)
+        batch = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
+        batch = self.reuse.complete(batch, size)
         self._pending = _Pending(batch, self._seconds_sync, time.perf_counter())
         return batch.groups
 
@@ -173,17 +185,7 @@ class Session:
         record = self._step_record(step, pending, losses)
         self.log.append(record)
         self.progress.update(record)
-        self.health.close_step(
-            step,
-            {
-                "entropy": record.entropy,
-                "clip_fraction": record.clip_fraction,
-                "truncation": record.truncated,
-                "reward": record.reward_mean,
-                "dead_groups": None if record.survival is None else 1.0 - record.survival,
-                "grad_norm": record.grad_norm,
-            },
-        )
+        self.health.close_step(step, signals_of(record))
 
     def _step_record(self, step: int, pending: _Pending, losses: dict[str, Any]) -> StepRecord:
         batch, metrics = pending.batch, self.scheduler.metrics()
@@ -253,6 +255,7 @@ class Session:
         }
         try:
             state |= self.supply.save(directory, self._save_scheduler)
+            state["reuse"] = self.reuse.save(directory)
             write_atomically(directory / MARK, json.dumps(state).encode())
         except OSError as error:
             raise StateError(
@@ -277,6 +280,9 @@ class Session:
                 f"the checkpoint {directory} was made by {made_by}, this run uses {wanted}; keep pacing.max_staleness at 0, "
                 "or above it, as it was"
             )
+        self.reuse.load(
+            directory, state.get("reuse", {}), {t.key: i for i, t in enumerate(self._train.infos)}
+        )
         if said := self.supply.load(directory, state):
             self.progress.say(said)
         self._seconds_before = state["seconds"]
