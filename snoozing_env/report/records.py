@@ -161,6 +161,15 @@ class AlarmRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeRecord:
+    """What the scheduler wants said aloud, such as a side that is being unlearned (M4)."""
+
+    event: ClassVar[str] = "notice"
+    step: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndRecord:
     """Why the run stopped."""
 
@@ -169,9 +178,12 @@ class EndRecord:
     seconds: float | None = None
 
 
-Record: TypeAlias = RunRecord | StepRecord | EvalRecord | FallbackRecord | AlarmRecord | EndRecord
+Record: TypeAlias = (
+    RunRecord | StepRecord | EvalRecord | FallbackRecord | AlarmRecord | NoticeRecord | EndRecord
+)
 RECORDS: Mapping[str, type[Record]] = {
-    kind.event: kind for kind in (RunRecord, StepRecord, EvalRecord, FallbackRecord, AlarmRecord, EndRecord)
+    kind.event: kind
+    for kind in (RunRecord, StepRecord, EvalRecord, FallbackRecord, AlarmRecord, NoticeRecord, EndRecord)
 }
 KINDS: Mapping[str, tuple[type, ...]] = {
     "int": (int,),

@@ -26,6 +26,7 @@ from snoozing_env.report.records import (
     EndRecord,
     EvalRecord,
     FallbackRecord,
+    NoticeRecord,
     Record,
     RunRecord,
     Sample,
@@ -40,6 +41,7 @@ __all__ = [
     "EndRecord",
     "EvalRecord",
     "FallbackRecord",
+    "NoticeRecord",
     "Record",
     "RunLog",
     "RunRecord",
@@ -157,7 +159,7 @@ class RunLog:
 
 def _survives(record: Record, step: int) -> bool:
     match record:
-        case StepRecord() | EvalRecord() | AlarmRecord():
+        case StepRecord() | EvalRecord() | AlarmRecord() | NoticeRecord():
             return record.step <= step
         case FallbackRecord():
             # Decided after the checkpoint of its step was written; the resumed run decides it again.

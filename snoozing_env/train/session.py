@@ -27,7 +27,7 @@ from snoozing_env.files import write_atomically
 from snoozing_env.outcome_log import FILE_NAME as OUTCOMES_FILE
 from snoozing_env.outcome_log import OutcomeLog
 from snoozing_env.report.console import TrainProgress
-from snoozing_env.report.runlog import RunLog, StepRecord
+from snoozing_env.report.runlog import NoticeRecord, RunLog, StepRecord
 from snoozing_env.rollout.catalogue import Catalogue
 from snoozing_env.rollout.engines.base import Engine
 from snoozing_env.rollout.loop import StepBatch
@@ -185,10 +185,13 @@ class Session:
         record = self._step_record(step, pending, losses)
         self.log.append(record)
         self.progress.update(record)
+        for message in self.supply.call(self.scheduler.warnings):
+            self.log.append(NoticeRecord(step=step, text=message))
+            self.progress.say(message)
         self.health.close_step(step, signals_of(record))
 
     def _step_record(self, step: int, pending: _Pending, losses: dict[str, Any]) -> StepRecord:
-        batch, metrics = pending.batch, self.scheduler.metrics()
+        batch, metrics = pending.batch, self.supply.call(self.scheduler.metrics)
         counts = self._snooze_counts()
         delta = {name: int(counts[name] - self._counts[name]) for name in counts}
         self._counts = counts

@@ -58,11 +58,13 @@ class Rows:
     """Reward; None = carries nothing (invalid or padding): TRL gives it no advantage and no share of the baseline."""
     version: list[int]
     """Policy version of the first token."""
+    anchor: list[bool]
+    """Trained as a positive example, without an importance ratio."""
 
 
 def rows_of(groups: Sequence[Group], *, batch: int, group_size: int, pad_id: int) -> Rows:
     """Exactly batch · group_size rows; missing groups of a partial batch become rows that carry nothing."""
-    rows = Rows([], [], [], [], [], [])
+    rows = Rows([], [], [], [], [], [], [])
     for group in groups:
         for trajectory in group.trajectories:
             _append(rows, trajectory)
@@ -80,6 +82,7 @@ def _append(rows: Rows, trajectory: Trajectory | None, *, pad_id: int = 0) -> No
     rows.env_mask.append(list(trajectory.mask) if trajectory and live else [0] * length)
     rows.outcome.append(trajectory.reward if trajectory and live else None)
     rows.version.append(trajectory.version if trajectory else 0)
+    rows.anchor.append(trajectory is not None and trajectory.anchor)
 
 
 def outcome_reward(
@@ -108,7 +111,7 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         self.feed, self.config, self.health = feed, config or TrainConfig(), health
         self._batch_groups = batch_groups
         self._row_scale = 1.0
-        self._rows = Rows([], [], [], [], [], [])
+        self._rows = Rows([], [], [], [], [], [], [])
         os.environ.setdefault(
             "TRL_EXPERIMENTAL_SILENCE", "1"
         )  # its notice that rollout_func may change; we pin trl
@@ -144,7 +147,24 @@ class SnoozingGRPOTrainer(GRPOTrainer):
             output["advantages"] = torch.as_tensor(own).to(output["advantages"])
         # A column, because TRL shuffles the rows of a batch before it splits them.
         output["lag"] = self.state.global_step - torch.tensor(self._rows.version)
+        if any(self._rows.anchor):
+            self._anchor(output)
         return output
+
+    def _anchor(self, output: dict[str, Any]) -> None:
+        """Measure anchors against the present policy: their ratio is 1 and their gradient that of a cross-entropy,
+        weighted by the advantage (B2)."""
+        ids = torch.cat([output["prompt_ids"], output["completion_ids"]], dim=1)
+        seen = torch.cat([output["prompt_mask"], output["completion_mask"]], dim=1)
+        with torch.no_grad():
+            now = super()._get_per_token_logps_and_entropies(
+                self.model, ids, seen, output["completion_ids"].size(1), self.args.per_device_train_batch_size
+            )[0]
+        anchors = torch.tensor(self._rows.anchor, device=now.device)
+        output["old_per_token_logps"] = torch.where(
+            anchors[:, None], now, output["old_per_token_logps"].to(now)
+        )
+        output["lag"] = torch.where(anchors.cpu(), 0, output["lag"])
 
     def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
         result = super()._get_per_token_logps_and_entropies(*args, **kwargs)
