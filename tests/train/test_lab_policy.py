@@ -18,9 +18,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from snoozing_env.errors import ConfigError
 from snoozing_env.train.lab import LabConfig, build_lab_policy, build_tokenizer
 from snoozing_env.train.lab.config import WarmupConfig
-from snoozing_env.train.lab.policy import build_model
+from snoozing_env.train.lab.policy import build_model, content_key
 from snoozing_env.train.lab.tokenizer import CHARACTERS, VOCAB_SIZE
-from snoozing_env.train.lab.warmup import Demonstrations, rate_at, tokenize
+from snoozing_env.train.lab.warmup import Demonstrations, rate_at, tokenize, warm_up
 
 torch.set_num_threads(1)
 
@@ -143,6 +143,14 @@ def test_other_examples_another_seed_or_another_shape_have_another_folder(tmp_pa
     assert sorted(tmp_path.iterdir()) == sorted(folders), "no draft folder is left behind"
 
 
+@pytest.mark.parametrize("field", [{"text_weight": 0.1}, {"final_rate": 1.0}])
+def test_a_younger_field_changes_the_key_only_where_it_changes_the_weights(field):
+    assert content_key(LabConfig(), [("1+1=", "2")]) == "e2ce9f49bbb050d2", "policies of recipe version 1 stay cached"
+    assert content_key(LabConfig(warmup=WarmupConfig(**field)), [("1+1=", "2")]) != content_key(
+        LabConfig(), [("1+1=", "2")]
+    )
+
+
 def test_a_build_that_fails_leaves_nothing_that_a_later_run_would_load(tmp_path):
     with pytest.raises(ConfigError, match=r"has 305 tokens, the lab policy's context is 256"):
         build_lab_policy(SHORT, [("1" * 300, "22")], tmp_path, console=QUIET)
@@ -196,12 +204,33 @@ def test_careless_demonstrations_change_one_answer_character_of_marked_prompts_o
     assert np.mean(wrong["50-20="]) == pytest.approx(0.5, abs=0.04)
 
 
+def test_a_text_weight_teaches_the_prompt_too_and_padding_never(tokenizer):
+    rows = tokenize([("x1,y1;x:", "1"), ("x1,y1,z1,x1,y1,z1;y:", "1")], tokenizer, context=64)
+
+    def learned(**given: float) -> tuple[float, float]:
+        """(chance of the prompt's first comma, chance of padding after the end) after a short warm-up."""
+        config = SHORT.model_copy(update={"warmup": WarmupConfig(steps=40, batch=8, **given)})
+        model = build_model(config, tokenizer)
+        warm_up(model, rows, config.warmup, seed=0, on_step=lambda step, loss: None)
+        with torch.no_grad():
+            chances = model(input_ids=torch.from_numpy(rows.ids_M_T[:1])).logits.softmax(-1)[0]
+        return float(chances[2, rows.ids_M_T[0, 3]]), float(chances[rows.end_M[0], tokenizer.pad_token_id])
+
+    (without, _), (with_text, padding) = learned(), learned(text_weight=1.0)
+    assert without < 0.1
+    assert with_text > 0.4
+    assert padding < 0.1
+
+
 def test_the_learning_rate_rises_to_its_peak_and_falls_to_a_tenth():
     rates = [rate_at(step, steps=100) for step in range(100)]
     assert max(rates) == rates[9] == rates[10] == 1.0
     assert rates[:10] == sorted(rates[:10])
     assert rates[10:] == sorted(rates[10:], reverse=True)
     assert rates[-1] == pytest.approx(0.1, abs=0.01)
+    held = [rate_at(step, steps=100, final=1.0) for step in range(100)]
+    assert held[:10] == rates[:10]
+    assert set(held[10:]) == {1.0}
 
 
 @pytest.mark.parametrize(

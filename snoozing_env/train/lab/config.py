@@ -16,7 +16,14 @@ class WarmupConfig(BaseConfig):
     batch: int = Field(default=128, ge=1)
     """Examples per step."""
     learning_rate: float = Field(default=5e-3, gt=0)
-    """Peak of AdamW's rate; linear rise over a tenth of the steps, cosine fall to a tenth of the peak."""
+    """Peak of AdamW's rate; linear rise over a tenth of the steps, then a cosine fall."""
+    final_rate: float = Field(default=0.1, gt=0, le=1)
+    """Share of the peak at which the fall ends; 1 = no fall. A skill that comes suddenly and late, such as looking a key
+    up, wants the full rate until it is there."""
+    text_weight: float = Field(default=0.0, ge=0)
+    """Weight of the mean loss over every token, the prompt's among them, beside that of the answer. To look a key up,
+    the policy must first see which value stands after which key; the answer alone hardly says so, and a tenth of the
+    loss of the whole text does."""
     careless: float = Field(default=0.0, ge=0, lt=1)
     """Share of demonstrations with one wrong character in the answer, drawn anew at every step of the last
     `careless_steps`. The policy first learns the skill and then the habit of slipping; RL has to unlearn the

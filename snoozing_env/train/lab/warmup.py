@@ -61,12 +61,12 @@ def _prompt_ids(prompt: str, tokenizer: PreTrainedTokenizerFast) -> list[int]:
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
-def rate_at(step: int, *, steps: int) -> float:
-    """Share of the peak learning rate at a step: linear rise over a tenth, cosine fall to a tenth."""
+def rate_at(step: int, *, steps: int, final: float = 0.1) -> float:
+    """Share of the peak learning rate at a step: linear rise over a tenth of the steps, cosine fall to `final`."""
     rise = max(1, steps // 10)
     if step < rise:
         return (step + 1) / rise
-    return 0.55 + 0.45 * math.cos(math.pi * (step - rise) / max(1, steps - rise))
+    return (1 + final) / 2 + (1 - final) / 2 * math.cos(math.pi * (step - rise) / max(1, steps - rise))
 
 
 class Demonstrations:
@@ -128,8 +128,11 @@ def warm_up(
         logits = model(input_ids=ids[:, :-1], use_cache=False).logits
         loss_each = functional.cross_entropy(logits.transpose(1, 2), ids[:, 1:], reduction="none")
         loss = (loss_each * counts).sum() / counts.sum()
+        if config.text_weight:
+            written = ids[:, 1:] != model.config.pad_token_id
+            loss = loss + config.text_weight * loss_each[written].mean()
         for group in optimizer.param_groups:
-            group["lr"] = config.learning_rate * rate_at(step, steps=config.steps)
+            group["lr"] = config.learning_rate * rate_at(step, steps=config.steps, final=config.final_rate)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
