@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 import verifiers.v1 as vf
 from pydantic import ConfigDict
@@ -107,6 +108,12 @@ class GroundedQATask(SnoozeTask[GroundedQAData, ScoresConfig]):
 
 class GroundedQATaskset(vf.Taskset[GroundedQATask, GroundedQAConfig]):
     """Questions of one or several sources."""
+
+    TWO_SIDED: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "over_abstention": ("answer", "over_abstained"),
+        "hallucination": ("abstain", "hallucinated"),
+    }
+    """Rates that an evaluation reports together, each on its side: name → (side, metric)."""
 
     def load(self) -> Iterator[GroundedQATask]:
         for source in self.config.chosen:
