@@ -22,6 +22,7 @@ from snoozing_env.report.runlog import (
     EndRecord,
     EvalRecord,
     FallbackRecord,
+    NoticeRecord,
     Record,
     RunRecord,
     StepRecord,
@@ -40,6 +41,7 @@ class Run:
     evals: tuple[EvalRecord, ...]
     fallbacks: tuple[FallbackRecord, ...]
     alarms: tuple[AlarmRecord, ...]
+    notices: tuple[NoticeRecord, ...]
     end: EndRecord | None
     label: str
     """Unique among the runs it was loaded with."""
@@ -114,6 +116,7 @@ def load_runs(paths: Sequence[str | os.PathLike[str]]) -> list[Run]:
             evals=tuple(r for r in records if isinstance(r, EvalRecord)),
             fallbacks=tuple(r for r in records if isinstance(r, FallbackRecord)),
             alarms=tuple(r for r in records if isinstance(r, AlarmRecord)),
+            notices=tuple(r for r in records if isinstance(r, NoticeRecord)),
             end=next((r for r in reversed(records) if isinstance(r, EndRecord)), None),
             label=label,
         )

@@ -115,6 +115,7 @@ def events_section(drawn: Sequence[Style]) -> str:
         ),
         ("fell back to uniform", fallbacks),
         ("alarms", alarms),
+        ("warnings", notices),
     )
     rows = [[escape(s.run.label), *(escape(say(s.run)) for _, say in counted)] for s in drawn]
     keep = [0, *(i for i in range(1, len(counted) + 1) if any(row[i] != "–" for row in rows))]
@@ -144,6 +145,11 @@ def alarms(run: Run) -> str:
     return (
         "; ".join(f"{r.signal} {r.value:.3g} past {r.limit:.3g} at step {r.step}" for r in run.alarms) or "–"
     )
+
+
+def notices(run: Run) -> str:
+    """What the scheduler warned of (M4)."""
+    return "; ".join(f"step {r.step}: {r.text}" for r in run.notices) or "–"
 
 
 def data_section(drawn: Sequence[Style]) -> str:

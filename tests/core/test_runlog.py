@@ -164,7 +164,7 @@ def test_a_field_of_a_later_version_is_ignored_but_survives_a_resume(tmp_path: P
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({"event": "stp", "step": 1}, r"line 1: unknown event 'stp'; wanted one of run, step, eval, fallback, alarm, end\. Did you mean 'step'\?"),
+        ({"event": "stp", "step": 1}, r"line 1: unknown event 'stp'; wanted one of run, step, eval, fallback, alarm, notice, end\. Did you mean 'step'\?"),
         ({"step": 1}, "line 1: unknown event None; wanted one of run"),
         ({"event": ["step"], "step": 1}, "unknown event"),
         ({"event": "step"}, "line 1: not a complete 'step' record: .*step"),
