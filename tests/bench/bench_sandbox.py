@@ -1,0 +1,17 @@
+"""`make bench-sandbox`: the figures of the sandbox and of the environments on it; QUICK=1 for a reduced set."""
+
+from __future__ import annotations
+
+from tests.bench.light import Part, main
+
+PARTS = (
+    Part(
+        number="1",
+        title="sandbox: speed, forging, limits, leftovers",
+        module="bench_sandbox_runs",
+        quick=True,
+    ),
+)
+
+if __name__ == "__main__":
+    main(PARTS, title="bench-sandbox")
