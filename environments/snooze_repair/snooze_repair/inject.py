@@ -28,6 +28,9 @@ BATCH = 8
 _KEPT_SHARE = 0.34
 """Promises that must still hold: a program in which nothing works is no puzzle."""
 
+_PLAIN = ("raises NameError", "raises UnboundLocalError", "raises SyntaxError")
+"""What a linter sees without running anything."""
+
 
 async def verify(pool: Pool, project: Project, edit: Edit) -> Bug | None:
     """The edit as a bug, None where it is none or no good one."""
@@ -36,7 +39,7 @@ async def verify(pool: Pool, project: Project, edit: Edit) -> Bug | None:
     total = len(project.checks.blocks)
     if seen is None or len(seen) < 2 or graded.passed + len(seen) != total:
         return None
-    if graded.passed < _KEPT_SHARE * total:
+    if graded.passed < _KEPT_SHARE * total or any(one.what.startswith(_PLAIN) for one in seen):
         return None
     # The shortest example is the clearest; ties go to the first promise.
     shown = min(seen, key=lambda one: (one.step, len(one.what), one.block))

@@ -214,18 +214,23 @@ def loop_exits(source: Source) -> Iterator[Edit]:
 
 
 def wrong_variable(source: Source) -> Iterator[Edit]:
-    """A parameter or a local where its neighbour in the same function was meant."""
+    """A parameter or a local where another one, set in a line above, was meant."""
     for function in ast.walk(source.tree):
         if not isinstance(function, ast.FunctionDef):
             continue
-        parameters = [arg.arg for arg in function.args.args if arg.arg != "self"]
-        loads = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
-        local = dict.fromkeys([*parameters, *(n.id for n in loads if isinstance(n.ctx, ast.Store))])
-        known = list(local)
-        for node in loads:
-            if isinstance(node.ctx, ast.Load) and node.id in local and len(known) > 1:
-                other = known[(known.index(node.id) + 1) % len(known)]
-                yield source.edit(source.span(node), other, "wrong variable")
+        uses = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+        set_in = {arg.arg: function.lineno for arg in function.args.args if arg.arg != "self"}
+        for node in uses:
+            if isinstance(node.ctx, ast.Store):
+                set_in[node.id] = min(node.lineno, set_in.get(node.id, node.lineno))
+        known = list(set_in)
+        for node in uses:
+            if isinstance(node.ctx, ast.Load) and node.id in set_in:
+                turn = known.index(node.id) + 1
+                for other in [*known[turn:], *known[: turn - 1]]:
+                    if set_in[other] < node.lineno:
+                        yield source.edit(source.span(node), other, "wrong variable")
+                        break
 
 
 OPERATORS: tuple[Find, ...] = (

@@ -1,0 +1,418 @@
+"""Laws of the repair task set that need no container: projects, operators, the bank, prompts, tools, the harness.
+
+Policies here are harmless and run in boxes of the local backend; those that are not have test_repair_docker.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import snooze_repair.bank as bank_module
+import verifiers.v1 as vf
+from pydantic import ValidationError
+from snooze_kit import check
+from snooze_repair import RepairConfig, RepairTask, RepairTaskset, gold_turns
+from snooze_repair.authored import HELD_OUT, projects
+from snooze_repair.bank import BankError, Bug, bank
+from snooze_repair.checks import CheckError, parse_checks, read_failure
+from snooze_repair.edits import EditError, applied
+from snooze_repair.operators import HARDNESS, edits
+from snooze_repair.scripted import SUBMIT, Call, create, repair, shell, view
+from snooze_repair.tools import TOOLS, Outcome, Tools
+from snooze_repair.workspace import Workspace
+from snoozing_sandboxes import open_pool
+from snoozing_sandboxes.runtime import PoolRuntime
+
+from tests.environments.repair_world import Turns, environment, play_one
+
+
+def tasks(**config: object) -> list[RepairTask]:
+    return list(RepairTaskset(RepairConfig(**config)))
+
+
+class TestProjects:
+    def test_there_are_forty_or_more_of_one_to_four_files(self) -> None:
+        assert len(projects()) >= 40
+        for project in projects().values():
+            assert 1 <= len(project.files) <= 4, project.name
+            assert 30 <= project.lines <= 190, (project.name, project.lines)
+            assert len(project.checks.blocks) >= 10, project.name
+
+    def test_every_held_out_name_is_a_project_and_the_rest_is_four_fifths(self) -> None:
+        assert set(HELD_OUT) <= set(projects())
+        assert 0.1 < len(HELD_OUT) / len(projects()) < 0.25
+
+    def test_the_hidden_tests_are_python_and_no_module_shadows_the_standard_library(self) -> None:
+        import sys
+
+        for project in projects().values():
+            ast.parse(project.checks.tests())
+            modules = {path.removesuffix(".py") for path in project.files}
+            assert modules.isdisjoint(sys.stdlib_module_names), project.name
+
+    def test_checks_that_cannot_be_read_say_which_line(self) -> None:
+        head = "About.\n\nimport m\n\n# words\n"
+        with pytest.raises(CheckError, match="'m.f' is to give '', which is neither a literal"):
+            parse_checks(head + ">>> m.f\n")
+        with pytest.raises(CheckError, match=r"'x = = 1' is no line of Python"):
+            parse_checks(head + "x = = 1\n")
+        with pytest.raises(CheckError, match="checks need a sentence"):
+            parse_checks("import m\n")
+
+    def test_a_failure_is_read_back_as_block_and_step(self) -> None:
+        seen = read_failure("test_7", "AssertionError: 2|gives 'a|b'")
+        assert seen is not None
+        assert (seen.block, seen.step, seen.what) == (7, 2, "gives 'a|b'")
+        assert read_failure("load", "ImportError: no module") is None
+
+
+class TestOperators:
+    TEXT = "def f(a, b):\n    if a < b:\n        return b\n    total = 0\n    for i in range(a):\n        total += i\n    return max(total, b)\n"
+
+    def test_each_finds_its_places(self) -> None:
+        made = {(edit.kind, edit.old.strip(), edit.new.strip()) for edit in edits("m.py", self.TEXT)}
+        assert ("boundary", "<", "<=") in made
+        assert ("operator", "+=", "-=") in made
+        assert ("lost update", "+=", "=") in made
+        assert ("wrong function", "max", "min") in made
+        assert ("swapped arguments", "total, b", "b, total") in made
+        assert ("removed branch", "if a < b:\n        return b", "") in made
+        assert ("early return", "", "return max(total, b)") in made
+        assert ("off by one", "a", "a + 1") in made
+        assert ("wrong variable", "a", "b") in made
+
+    def test_every_edit_changes_the_program_and_its_inverse_changes_it_back(self) -> None:
+        for project in projects().values():
+            for path, text in project.files.items():
+                for edit in edits(path, text):
+                    broken = edit.apply(text)
+                    assert ast.dump(ast.parse(broken)) != ast.dump(ast.parse(text)), edit
+                    assert edit.inverse().apply(broken) == text
+
+    def test_every_kind_has_a_hardness_and_all_of_them_occur_in_the_projects(self) -> None:
+        files = [item for project in projects().values() for item in project.files.items()]
+        assert {edit.kind for path, text in files for edit in edits(path, text)} == set(HARDNESS)
+
+    def test_an_edit_refuses_a_file_that_it_was_not_made_for(self) -> None:
+        [edit, *_] = edits("m.py", self.TEXT)
+        with pytest.raises(EditError, match=r"m\.py has .* this edit replaces"):
+            edit.apply("# other\n" + self.TEXT)
+        with pytest.raises(EditError, match="outside ASCII"):
+            edits("m.py", "x = '\u00e9'\n")
+
+
+class TestBank:
+    def test_every_bug_applies_breaks_two_promises_and_leaves_some(self) -> None:
+        assert len(bank()) >= 500
+        for bug in bank().values():
+            home = bug.home()
+            assert bug.files() != home.files
+            assert bug.edit.kind in HARDNESS
+            assert 2 <= len(bug.fails) < len(home.checks.blocks), bug.id
+            assert bug.shown.block in bug.fails
+
+    def test_no_two_bugs_are_the_same_program(self) -> None:
+        programs = Counter(json.dumps([bug.project, bug.files()]) for bug in bank().values())
+        assert programs.most_common(1)[0][1] == 1
+
+    def test_levels_and_kinds_are_spread(self) -> None:
+        levels = Counter(bug.level for bug in bank().values())
+        assert set(levels) == {1, 2, 3, 4, 5}
+        assert min(levels.values()) >= 20, levels
+        assert len({bug.edit.kind for bug in bank().values()}) >= 12
+
+    def test_every_project_gave_bugs(self) -> None:
+        assert {bug.project for bug in bank().values()} == set(projects())
+
+    def test_the_scripted_repair_gives_back_the_working_program(self) -> None:
+        for bug in bank().values():
+            call = repair(bug).arguments
+            broken = bug.files()[call["path"]]
+            assert broken.count(call["old_str"]) == 1, bug.id
+            repaired = broken.replace(call["old_str"], call["new_str"])
+            assert repaired == bug.home().files[call["path"]], bug.id
+
+    def test_a_bank_of_other_projects_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        head, *lines = bank_module.BANK.read_text().splitlines()
+        changed = json.loads(head)
+        changed["projects"]["lru_cache"] = "0" * 16
+        (tmp_path / "bank.jsonl").write_text("\n".join([json.dumps(changed), *lines]))
+        monkeypatch.setattr(bank_module, "BANK", tmp_path / "bank.jsonl")
+        with pytest.raises(BankError, match=r"another text of lru_cache; verify it again"):
+            bank.__wrapped__()
+
+
+class TestTasks:
+    def test_both_splits_keep_the_contract(self) -> None:
+        for split in ("train", "eval"):
+            assert check(RepairTaskset(RepairConfig(split=split, size=30)), limit=30) == []
+
+    def test_splits_share_no_project(self) -> None:
+        train, held_out = (
+            {task.data.cluster for task in tasks(split=split)} for split in ("train", "eval")
+        )
+        assert held_out == set(HELD_OUT)
+        assert train == set(projects()) - set(HELD_OUT)
+
+    def test_the_prompt_tells_a_symptom_and_not_the_bug(self) -> None:
+        for task in [*tasks(), *tasks(split="eval")]:
+            prompt, bug = task.data.prompt, task.bug
+            assert bug.home().checks.blocks[bug.shown.block].words in prompt
+            assert bug.shown.what in prompt
+            assert bug.edit.kind not in prompt
+            assert repair(bug).arguments["new_str"].strip() not in prompt
+            hidden = [b.words for n, b in enumerate(bug.home().checks.blocks) if n != bug.shown.block]
+            assert not any(words in prompt for words in hidden)
+
+    def test_neither_tests_nor_repair_are_in_the_task_data(self) -> None:
+        task = tasks(size=1)[0]
+        wire = task.data.model_dump_json()
+        assert "def test_" not in wire
+        assert json.dumps(repair(task.bug).arguments["new_str"])[1:-1] not in wire
+
+    def test_harder_levels_have_lower_priors_and_longer_durations(self) -> None:
+        by_level = {task.data.level: task.data for task in tasks(turn_s=2.0)}
+        ordered = [by_level[level] for level in sorted(by_level)]
+        assert [d.difficulty_prior for d in ordered] == sorted(
+            (d.difficulty_prior for d in ordered), reverse=True
+        )
+        assert [d.duration_s for d in ordered] == sorted(d.duration_s for d in ordered)
+        assert ordered[0].duration_s == 12.0
+        assert {d.snooze_factor for d in ordered} == {8.0}
+
+    def test_a_sample_is_drawn_by_its_seed_and_keys_do_not_move(self) -> None:
+        one, same, other = (tasks(size=20, seed=seed) for seed in (1, 1, 2))
+        assert [t.key for t in one] == [t.key for t in same]
+        assert [t.key for t in one] != [t.key for t in other]
+        assert {t.key for t in one} <= {t.key for t in tasks()}
+
+    @pytest.mark.parametrize(
+        ("config", "message"),
+        [
+            ({"levels": [0, 6]}, r"levels go from 1 to 5, got \[0, 6\]"),
+            ({"snooze_factor": -1}, "0 or more"),
+            ({"task": {"turns": 5}}, "greater than or equal to 20"),
+            ({"task": {"turns": 51}}, "less than or equal to 50"),
+            ({"task": {"sandbox": {"backend": "none"}}}, "docker"),
+            ({"splt": "eval"}, "splt"),
+        ],
+    )
+    def test_a_config_that_means_nothing_is_refused_at_birth(self, config: dict, message: str) -> None:
+        with pytest.raises(ValidationError, match=message):
+            RepairConfig(**config)
+
+    def test_asking_for_more_than_there_is_says_how_many_there_are(self) -> None:
+        with pytest.raises(ValueError, match=r"100000 tasks were asked for, the eval split has \d+ at levels"):
+            tasks(split="eval", size=100_000)
+
+    def test_an_infinite_factor_reads_back_from_the_json_a_run_saves(self) -> None:
+        config = RepairConfig(snooze_factor=float("inf"))
+        assert RepairConfig.model_validate_json(config.model_dump_json()) == config
+
+
+def called(*calls: Call, **options: int) -> list[Outcome]:
+    """Outcomes of calls, one after the other in one box."""
+
+    async def run() -> list[Outcome]:
+        async with open_pool(backend="local", boxes=1, spares=0) as pool:
+            runtime = PoolRuntime(pool, cpu_s=5.0, wall_s=1.0)
+            await runtime.start()
+            workspace = Workspace(runtime, file_bytes=options.get("file_bytes", 65_536))
+            tools = Tools(workspace, output_chars=options.get("output_chars", 6000))
+            try:
+                return [await tools.call(call.name, json.dumps(call.arguments)) for call in calls]
+            finally:
+                await runtime.stop()
+
+    return asyncio.run(run())
+
+
+def texts(*calls: Call, **options: int) -> list[str]:
+    return [outcome.text for outcome in called(*calls, **options)]
+
+
+def edit(command: str, path: str, **more: object) -> Call:
+    return Call(name="edit", arguments={"command": command, "path": path, **more})
+
+
+class TestTools:
+    def test_files_are_created_shown_and_changed(self) -> None:
+        seen = texts(
+            create("src/a.py", "x = 1\ny = 2\nz = 3\n"),
+            edit("str_replace", "src/a.py", old_str="y = 2", new_str="y = 5"),
+            view("src/a.py"),
+            edit("view", "/box/src/a.py", first_line=2, last_line=2),
+            shell("python3 src/a.py && cat src/a.py | wc -l"),
+        )
+        assert seen == [
+            "wrote src/a.py",
+            "changed src/a.py",
+            "   1  x = 1\n   2  y = 5\n   3  z = 3",
+            "   2  y = 5",
+            "3",
+        ]
+
+    def test_what_cannot_be_done_is_said_in_words(self) -> None:
+        seen = texts(
+            create("a.py", "x = 1\nx = 1\n"),
+            edit("str_replace", "a.py", old_str="x = 1", new_str="y"),
+            edit("str_replace", "a.py", old_str="nope", new_str="y"),
+            edit("str_replace", "a.py", old_str="", new_str="y"),
+            view("missing.py"),
+            view("../etc/passwd"),
+            view("/etc/passwd"),
+            edit("rename", "a.py"),
+            Call(name="shell", arguments={"cmd": "ls"}),
+            Call(name="python", arguments={}),
+            edit("view", "a.py", first_line="one"),
+        )
+        assert seen[1:] == [
+            "error: old_str must stand in a.py exactly once, it is there 2 times",
+            "error: old_str must stand in a.py exactly once, it is there 0 times",
+            "error: old_str must stand in a.py exactly once, it is there 0 times",
+            "error: missing.py cannot be read (no such file, no regular file, or over the limit)",
+            "error: '../etc/passwd' is not a path inside the project's folder",
+            "error: '/etc/passwd' is not a path inside the project's folder",
+            "error: edit has no command 'rename'; use view, str_replace or create",
+            "error: command must be given, as a string",
+            "error: there is no tool 'python'; use shell, edit or submit",
+            "error: first_line must be a whole number",
+        ]
+
+    def test_arguments_that_are_no_object_are_refused(self) -> None:
+        async def run() -> list[str]:
+            async with open_pool(backend="local", boxes=1, spares=0) as pool:
+                runtime = PoolRuntime(pool)
+                await runtime.start()
+                tools = Tools(Workspace(runtime, file_bytes=4096), output_chars=1000)
+                seen = [(await tools.call("shell", text)).text for text in ("{", "[1]")]
+                await runtime.stop()
+                return seen
+
+        first, second = asyncio.run(run())
+        assert first.startswith("error: the arguments are not JSON")
+        assert second == "error: the arguments must be a JSON object"
+
+    def test_exit_codes_silence_and_time_limits_are_noted(self) -> None:
+        seen = texts(shell("echo out; echo err >&2; exit 3"), shell("true"), shell("sleep 30"))
+        assert seen == ["out\nerr\n[exit code 3]", "[no output]", "[stopped: the command took too long]"]
+
+    def test_long_output_keeps_its_head_and_tail_and_says_how_much_is_missing(self) -> None:
+        [seen] = texts(shell("seq 1 5000"), output_chars=900)
+        assert len(seen) < 1000
+        assert seen.startswith("1\n2\n")
+        assert seen.endswith("4999\n5000")
+        assert "characters left out ...]" in seen
+
+    def test_large_files_are_neither_written_nor_shown(self) -> None:
+        seen = texts(create("a", "x" * 2000), shell("seq 1 2000 > b"), view("b"), file_bytes=1024)
+        assert seen[0] == "error: a would have 2000 bytes, the limit is 1024"
+        assert seen[2].startswith("error: b cannot be read")
+
+    def test_submit_is_said_by_its_own_outcome(self) -> None:
+        assert called(SUBMIT) == [Outcome(text="Submitted.", submitted=True)]
+        assert [tool["function"]["name"] for tool in TOOLS] == ["shell", "edit", "submit"]
+
+
+class TestEpisodes:
+    def played(self, turns: Turns, **options: object) -> vf.Trace:
+        episode = play_one(environment(size=1, **options), lambda _: turns)
+        assert episode.ok, episode.errors
+        return episode.traces[0]
+
+    def bug(self) -> Bug:
+        return tasks(size=1)[0].bug
+
+    def test_the_scripted_repair_earns_one_and_leaves_what_it_submitted_on_the_trace(self) -> None:
+        trace = self.played(gold_turns(self.bug()))
+        assert trace.reward == 1.0
+        assert trace.info["files"] == self.bug().home().files
+        assert trace.metrics == {"submitted": 1.0, "tests_passed": 1.0, "turns": 4.0, "tool_calls": 5.0}
+        assert trace.info["repair"]["ended"] == "submitted"
+
+    def test_a_submission_is_scored_again_from_the_trace_alone(self) -> None:
+        trace = self.played(gold_turns(self.bug()))
+        task = next(iter(environment(size=1).taskset))
+        trace.metrics, trace.rewards = {}, {}
+        asyncio.run(task.score(trace))
+        assert trace.reward == 1.0
+
+    def test_submitting_the_program_as_it_was_earns_nothing_but_its_share_is_told(self) -> None:
+        trace = self.played([[SUBMIT]])
+        broken, total = len(self.bug().fails), len(self.bug().home().checks.blocks)
+        assert trace.reward == 0.0
+        assert trace.metrics["tests_passed"] == pytest.approx((total - broken) / total)
+
+    def test_a_repair_that_is_not_submitted_is_not_tested(self) -> None:
+        trace = self.played([[repair(self.bug())]])
+        assert trace.reward == 0.0
+        assert trace.metrics["submitted"] == 0.0
+        assert trace.info["repair"]["ended"] == "silent"
+        assert trace.info["grading"]["reason"] == "nothing was submitted"
+
+    def test_one_silent_turn_is_answered_with_a_hint(self) -> None:
+        trace = self.played([[], [repair(self.bug())], [SUBMIT]])
+        assert trace.reward == 1.0
+        hints = [node.message.content for node in trace.nodes if node.message.role == "user"]
+        assert "No tool was called" in str(hints[1])
+
+    def test_an_episode_ends_after_its_turns_and_says_so_before(self) -> None:
+        trace = self.played([[shell("true")]] * 40, task={"turns": 20})
+        assert trace.info["repair"] == {"ended": "turns", "turns": 20, "tool_calls": 20}
+        assert trace.reward == 0.0
+        assert "[1 turns left]" in str(trace.nodes[-2].message.content)
+
+    def test_tools_that_take_too_long_together_end_the_episode(self) -> None:
+        trace = self.played([[shell("sleep 0.1")]] * 9, task={"tools_wall_s": 0.15})
+        assert trace.info["repair"]["ended"] == "time"
+        assert trace.metrics["turns"] < 9
+
+    def test_a_file_that_cannot_be_read_is_the_policy_s_own_failure(self) -> None:
+        path = self.bug().edit.path
+        trace = self.played([[shell(f"rm {path}")], [SUBMIT]])
+        assert trace.reward == 0.0
+        assert trace.info["grading"]["reason"].startswith(f"{path} cannot be read")
+
+    def test_other_files_are_not_submitted(self) -> None:
+        trace = self.played([[create("extra.py", "x = 1"), repair(self.bug())], [SUBMIT]])
+        assert set(trace.info["files"]) == set(self.bug().files())
+
+    def test_more_calls_than_a_turn_may_hold_are_refused(self) -> None:
+        trace = self.played([[shell("true")] * 10, [SUBMIT]])
+        answers = [str(node.message.content) for node in trace.nodes if node.message.role == "tool"]
+        assert sum("at most 8 calls" in answer for answer in answers) == 2
+
+
+class TestValidation:
+    """What `vf-validate` asks of a task, on the runtime that it would make."""
+
+    def test_gold_is_valid_and_the_untouched_program_is_not_solved(self, tmp_path: Path) -> None:
+        task = next(iter(environment(size=1).taskset))
+        runtime = vf.make_runtime(vf.SubprocessConfig())
+        runtime.workdir = tmp_path
+
+        async def run() -> tuple[bool | None, float]:
+            from snooze_kit import reply_trace
+
+            trace = reply_trace(task, "")
+            await task.setup(trace, runtime)
+            gold = await task.validate(runtime)
+            await task.finalize(trace, runtime)
+            await task.score(trace, runtime)
+            return gold, trace.reward
+
+        assert asyncio.run(run()) == (True, 0.0)
+
+
+def test_an_edit_is_frozen_data() -> None:
+    bug = next(iter(bank().values()))
+    assert replace(bug.edit) == bug.edit
+    assert applied(bug.files(), bug.edit.inverse()) == bug.home().files
