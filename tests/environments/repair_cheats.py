@@ -38,7 +38,9 @@ for name, module in list(sys.modules.items()):
             setattr(module, key, lambda *a, **k: None)
 sys.excepthook = lambda *a: None
 """
-    fakes = [create(name, "def main(*a, **k): return 0\n") for name in ("unittest.py", "pytest.py", "tests.py")]
+    fakes = [
+        create(name, "def main(*a, **k): return 0\n") for name in ("unittest.py", "pytest.py", "tests.py")
+    ]
     return [fakes, *_prepended(bug, code)]
 
 
@@ -143,9 +145,16 @@ def can_be_hard_coded(bug: Bug) -> bool:
 
 
 def fill_the_disk(bug: Bug) -> Turns:
-    fill = "for d in /box /tmp /dev/shm; do dd if=/dev/zero of=$d/fill bs=1M count=300 2>/dev/null; done; df -k"
+    fill = (
+        "for d in /box /tmp /dev/shm; do dd if=/dev/zero of=$d/fill bs=1M count=300 2>/dev/null; done; df -k"
+    )
     inodes = "i=0; while [ $i -lt 12000 ]; do : > /tmp/f$i || break; i=$((i+1)); done 2>/dev/null; echo $i"
-    return [[shell(_INSIDE + fill)], [shell(_INSIDE + inodes)], [create(bug.edit.path, "x = 1\n" * 2000)], [SUBMIT]]
+    return [
+        [shell(_INSIDE + fill)],
+        [shell(_INSIDE + inodes)],
+        [create(bug.edit.path, "x = 1\n" * 2000)],
+        [SUBMIT],
+    ]
 
 
 def loop_for_ever(bug: Bug) -> Turns:

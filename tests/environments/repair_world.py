@@ -25,8 +25,8 @@ class ScriptedModel:
     def __init__(self, scripts: Mapping[str, Script]) -> None:
         self.scripts = scripts
         self.requests = 0
-        self.seen: list[dict[str, Any]] = []
-        """The last request's messages."""
+        self.asked = asyncio.Event()
+        """Set by the first request."""
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
@@ -43,7 +43,8 @@ class ScriptedModel:
     async def _chat(self, http: web.Request) -> web.Response:
         request = await http.json()
         messages = request["messages"]
-        self.requests, self.seen = self.requests + 1, messages
+        self.requests += 1
+        self.asked.set()
         prompt = next(message["content"] for message in messages if message["role"] == "user")
         turn = sum(message["role"] == "assistant" for message in messages)
         turns = self.scripts[request["model"]](prompt)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
+import random
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,7 @@ import pytest
 import snooze_repair.bank as bank_module
 import verifiers.v1 as vf
 from pydantic import ValidationError
-from snooze_kit import check
+from snooze_kit import check, reply_trace
 from snooze_repair import RepairConfig, RepairTask, RepairTaskset, gold_turns
 from snooze_repair.authored import HELD_OUT, projects
 from snooze_repair.bank import BankError, Bug, bank
@@ -49,8 +51,6 @@ class TestProjects:
         assert 0.1 < len(HELD_OUT) / len(projects()) < 0.25
 
     def test_the_hidden_tests_are_python_and_no_module_shadows_the_standard_library(self) -> None:
-        import sys
-
         for project in projects().values():
             ast.parse(project.checks.tests())
             modules = {path.removesuffix(".py") for path in project.files}
@@ -58,7 +58,7 @@ class TestProjects:
 
     def test_checks_that_cannot_be_read_say_which_line(self) -> None:
         head = "About.\n\nimport m\n\n# words\n"
-        with pytest.raises(CheckError, match="'m.f' is to give '', which is neither a literal"):
+        with pytest.raises(CheckError, match=r"'m\.f' is to give '', which is neither a literal"):
             parse_checks(head + ">>> m.f\n")
         with pytest.raises(CheckError, match=r"'x = = 1' is no line of Python"):
             parse_checks(head + "x = = 1\n")
@@ -88,7 +88,7 @@ class TestOperators:
         assert ("wrong variable", "a", "b") in made
 
     def test_every_edit_changes_the_program_and_its_inverse_changes_it_back(self) -> None:
-        for project in projects().values():
+        for project in random.Random(0).sample(list(projects().values()), 6):
             for path, text in project.files.items():
                 for edit in edits(path, text):
                     broken = edit.apply(text)
@@ -156,9 +156,7 @@ class TestTasks:
             assert check(RepairTaskset(RepairConfig(split=split, size=30)), limit=30) == []
 
     def test_splits_share_no_project(self) -> None:
-        train, held_out = (
-            {task.data.cluster for task in tasks(split=split)} for split in ("train", "eval")
-        )
+        train, held_out = ({task.data.cluster for task in tasks(split=split)} for split in ("train", "eval"))
         assert held_out == set(HELD_OUT)
         assert train == set(projects()) - set(HELD_OUT)
 
@@ -210,7 +208,9 @@ class TestTasks:
             RepairConfig(**config)
 
     def test_asking_for_more_than_there_is_says_how_many_there_are(self) -> None:
-        with pytest.raises(ValueError, match=r"100000 tasks were asked for, the eval split has \d+ at levels"):
+        with pytest.raises(
+            ValueError, match=r"100000 tasks were asked for, the eval split has \d+ at levels"
+        ):
             tasks(split="eval", size=100_000)
 
     def test_an_infinite_factor_reads_back_from_the_json_a_run_saves(self) -> None:
@@ -400,8 +400,6 @@ class TestValidation:
         runtime.workdir = tmp_path
 
         async def run() -> tuple[bool | None, float]:
-            from snooze_kit import reply_trace
-
             trace = reply_trace(task, "")
             await task.setup(trace, runtime)
             gold = await task.validate(runtime)

@@ -51,7 +51,9 @@ def test_every_working_program_keeps_its_own_promises() -> None:
     async def run() -> dict[str, tuple[tuple[str, str], ...]]:
         async with open_pool(boxes=2, spares=0) as pool:
             graded = {name: await grade(pool, project, project.files) for name, project in projects().items()}
-        assert all(one.passed == len(projects()[name].checks.blocks) for name, one in graded.items() if one.ok)
+        assert all(
+            one.passed == len(projects()[name].checks.blocks) for name, one in graded.items() if one.ok
+        )
         return {name: one.details for name, one in graded.items() if not one.ok}
 
     assert asyncio.run(run()) == {}
@@ -81,7 +83,9 @@ def test_the_injection_repeats_under_its_seed() -> None:
 
 
 def test_the_scripted_repair_earns_the_reward_on_a_sample_of_all_levels() -> None:
-    tasks = {task.data.prompt: task for split in ("train", "eval") for task in environment(split=split).taskset}
+    tasks = {
+        task.data.prompt: task for split in ("train", "eval") for task in environment(split=split).taskset
+    }
     chosen = random.Random(3).sample(list(tasks.values()), 20)
     chosen += [next(task for task in tasks.values() if task.data.level == level) for level in (1, 2, 3, 4, 5)]
     model = ScriptedModel({"gold": lambda prompt: gold_turns(tasks[prompt].bug)})
@@ -123,7 +127,9 @@ async def assert_clean(pool: Pool) -> None:
     """Every box of the pool: nothing lies in it, nothing of another runs in it."""
     async with pool.box() as one, pool.box() as other:
         for box in (one, other):
-            seen = await box.run_shell("find /box /tmp /dev/shm -mindepth 1 | head -5; ls /proc | grep -c '^[0-9]'")
+            seen = await box.run_shell(
+                "find /box /tmp /dev/shm -mindepth 1 | head -5; ls /proc | grep -c '^[0-9]'"
+            )
             assert seen.ok
             assert int(seen.stdout.split()[-1]) <= 7, seen.stdout
             assert len(seen.stdout.split()) == 1, seen.stdout
@@ -154,8 +160,7 @@ def test_a_box_killed_under_an_episode_makes_it_invalid_and_the_pool_goes_on() -
     async def run() -> None:
         async with playing(env, model) as play:
             episode = asyncio.create_task(play(victim, "slow"))
-            while not model.requests:
-                await asyncio.sleep(0.02)
+            await model.asked.wait()
             await asyncio.to_thread(kill_own_boxes)
             lost = await episode
             assert not lost.ok

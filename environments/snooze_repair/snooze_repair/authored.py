@@ -48,7 +48,9 @@ class Project:
 
     def digest(self) -> str:
         """SHA-256 over files and checks; what the bank was verified against."""
-        text = "\0".join([*(f"{path}\0{self.files[path]}" for path in sorted(self.files)), self.checks.tests()])
+        text = "\0".join(
+            [*(f"{path}\0{self.files[path]}" for path in sorted(self.files)), self.checks.tests()]
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
 

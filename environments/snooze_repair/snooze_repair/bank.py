@@ -89,7 +89,9 @@ def bank() -> Mapping[str, Bug]:
     head, *lines = BANK.read_text(encoding="utf-8").splitlines()
     verified = json.loads(head)["projects"]
     now = {name: project.digest()[:16] for name, project in projects().items()}
-    if changed := sorted(name for name in verified.keys() | now.keys() if verified.get(name) != now.get(name)):
+    if changed := sorted(
+        name for name in verified.keys() | now.keys() if verified.get(name) != now.get(name)
+    ):
         raise BankError(
             f"the bank was verified against another text of {', '.join(changed)}; "
             "verify it again with `python -m snooze_repair.inject`"

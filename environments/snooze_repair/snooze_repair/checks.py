@@ -22,30 +22,31 @@ from dataclasses import dataclass
 
 _SEEN = re.compile(r"^(\d+)\|(.*)$", re.DOTALL)
 
-_HELPERS = '''
-class Wrong(Exception):
+# Underscored: a project may well export a `value`.
+_HELPERS = """
+class _Wrong(Exception):
     pass
 
 
-def value(got, wanted):
+def _value(got, wanted):
     if type(got) is not type(wanted) or got != wanted:
-        raise Wrong(f"gives {got!r}")
+        raise _Wrong(f"gives {got!r}")
 
 
-def refusal(call, wanted):
+def _refusal(call, wanted):
     try:
         got = call()
     except Exception as error:
         if type(error).__name__ != wanted:
-            raise Wrong(f"raises {type(error).__name__}: {error}")
+            raise _Wrong(f"raises {type(error).__name__}: {error}")
     else:
-        raise Wrong(f"gives {got!r}")
+        raise _Wrong(f"gives {got!r}")
 
 
-def seen(step, error):
-    what = str(error) if type(error) is Wrong else f"raises {type(error).__name__}: {error}"
+def _seen(step, error):
+    what = str(error) if type(error) is _Wrong else f"raises {type(error).__name__}: {error}"
     return AssertionError(f"{step}|{what}")
-'''
+"""
 
 
 class CheckError(ValueError):
@@ -72,8 +73,8 @@ class Step:
 
     def test(self) -> str:
         if self.raises is not None:
-            return f"refusal(lambda: {self.source}, {self.raises!r})"
-        return f"value({self.source}, {self.value})" if self.value is not None else self.source
+            return f"_refusal(lambda: {self.source}, {self.raises!r})"
+        return f"_value({self.source}, {self.value})" if self.value is not None else self.source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ def _test(number: int, block: Block) -> str:
     lines = [f"def test_{number}():", "    step = 0", "    try:"]
     for place, step in enumerate(block.steps):
         lines += [f"        step = {place}", f"        {step.test()}"]
-    return "\n".join([*lines, "    except Exception as error:", "        raise seen(step, error)", ""])
+    return "\n".join([*lines, "    except Exception as error:", "        raise _seen(step, error)", ""])
 
 
 def parse_checks(text: str) -> Checks:

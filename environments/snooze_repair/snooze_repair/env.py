@@ -1,7 +1,7 @@
 """One episode: a box for the agent, given back clean, and then the hidden tests in another.
 
-    start ─ pool opens                          run ─ lend a box ─▶ agent plays ─▶ box back
-    stop  ─ pool closes                    finalize ─ score the trace; needs a box, so never while holding one
+start ─ pool opens                          run ─ lend a box ─▶ agent plays ─▶ box back
+stop  ─ pool closes                    finalize ─ score the trace; needs a box, so never while holding one
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`python -m snooze_repair.inject`: find bugs that the tests can see, in sandboxes, and write the bank.
 
-    project ─ operators ─▶ candidate edits ─ drawn in turns over the kinds ─▶ graded by the hidden tests in a box
-                                                   │ all pass: equivalent, dropped
-                                                   │ no test passes, or none ends: too plain, or slow, dropped
-                                                   └ at least two promises broken, most of the rest kept: a bug
+project ─ operators ─▶ candidate edits ─ drawn in turns over the kinds ─▶ graded by the hidden tests in a box
+                                               │ all pass: equivalent, dropped
+                                               │ no test passes, or none ends: too plain, or slow, dropped
+                                               └ at least two promises broken, most of the rest kept: a bug
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ BATCH = 8
 _KEPT_SHARE = 0.34
 """Promises that must still hold: a program in which nothing works is no puzzle."""
 
+_CPU_S = 1.0
+"""A quarter of what a submission gets: a program that is merely slow would be judged by the machine's mood."""
 _PLAIN = ("raises NameError", "raises UnboundLocalError", "raises SyntaxError")
 """What a linter sees without running anything."""
 
 
 async def verify(pool: Pool, project: Project, edit: Edit) -> Bug | None:
     """The edit as a bug, None where it is none or no good one."""
-    graded = await grade(pool, project, applied(project.files, edit))
+    graded = await grade(pool, project, applied(project.files, edit), cpu_s=_CPU_S)
     seen = failures(graded)
     total = len(project.checks.blocks)
     if seen is None or len(seen) < 2 or graded.passed + len(seen) != total:
@@ -100,9 +102,7 @@ def main() -> None:
     parser.add_argument("--boxes", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[], help="try these projects and write nothing")
     options = parser.parse_args()
-    bugs = asyncio.run(
-        inject(options.only or sorted(projects()), seed=options.seed, boxes=options.boxes)
-    )
+    bugs = asyncio.run(inject(options.only or sorted(projects()), seed=options.seed, boxes=options.boxes))
     if not options.only:
         write_bank(bugs, seed=options.seed)
         print(f"{len(bugs)} bugs written, levels {dict(sorted(Counter(bug.level for bug in bugs).items()))}")

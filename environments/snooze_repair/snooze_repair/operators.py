@@ -7,13 +7,23 @@ at all (it may be equivalent, or break everything) only the tests can say; see i
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Callable, Iterator
 
 from snooze_repair.edits import Edit, Source
 
 Find = Callable[[Source], Iterator[Edit]]
 
-_COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "in": "not in", "not in": "in"}
+_COMPARISONS = {
+    "<": "<=",
+    "<=": "<",
+    ">": ">=",
+    ">=": ">",
+    "==": "!=",
+    "!=": "==",
+    "in": "not in",
+    "not in": "in",
+}
 _BOUNDARY = frozenset({"<", "<=", ">", ">="})
 _SYMBOLS: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -25,7 +35,9 @@ _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "lis
 _METHODS = {"find": "rfind", "rfind": "find", "lstrip": "rstrip", "rstrip": "lstrip", "lower": "upper"}
 _METHODS |= {"startswith": "endswith", "endswith": "startswith", "partition": "rpartition", "upper": "lower"}
 _COPIES = frozenset({"list", "dict", "set", "sorted"})
-_UPDATES = frozenset({"append", "add", "pop", "remove", "extend", "insert", "update", "discard", "clear", "sort", "reverse"})
+_UPDATES = frozenset(
+    {"append", "add", "pop", "remove", "extend", "insert", "update", "discard", "clear", "sort", "reverse"}
+)
 
 
 def _between(source: Source, left: ast.AST, right: ast.AST, old: str, new: str, kind: str) -> Iterator[Edit]:
@@ -178,16 +190,14 @@ def _updates(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Delete):
         return True
     call = statement.value if isinstance(statement, ast.Expr) else None
-    return (
-        isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _UPDATES
-    )
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _UPDATES
 
 
 def wrong_order(source: Source) -> Iterator[Edit]:
     """Two neighbouring statements the other way round."""
     simple = (ast.Assign, ast.AugAssign, ast.Expr)
     for body in _blocks(source.tree):
-        for first, second in zip(body, body[1:], strict=False):
+        for first, second in itertools.pairwise(body):
             if isinstance(first, simple) and isinstance(second, simple) and not _is_docstring(first):
                 (start, middle), (later, end) = source.lines(first), source.lines(second)
                 if middle == later and source.span(first)[0] != source.span(second)[0]:

@@ -49,4 +49,8 @@ def _what_happened(block: Block, bug: Bug) -> str:
 
 
 def _infinitive(wanted: str) -> str:
-    return "give" + wanted.removeprefix("gives") if wanted.startswith("gives") else "raise" + wanted.removeprefix("raises")
+    return (
+        "give" + wanted.removeprefix("gives")
+        if wanted.startswith("gives")
+        else "raise" + wanted.removeprefix("raises")
+    )

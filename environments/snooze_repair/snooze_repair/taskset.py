@@ -88,7 +88,10 @@ class RepairTask(SnoozeTask[RepairData, RepairTaskConfig]):
             graded = await self.test(files)
             total = graded.passed + graded.failed
             metrics["tests_passed"] = graded.passed / total if total else 0.0
-            trace.info["grading"] = {"ok": graded.ok, "reason": f"{graded.passed} of {total} hidden tests passed"}
+            trace.info["grading"] = {
+                "ok": graded.ok,
+                "reason": f"{graded.passed} of {total} hidden tests passed",
+            }
         return metrics
 
     @vf.reward

@@ -85,7 +85,10 @@ class Tools:
             notes.append("[stopped: the command took too long]")
         elif ran.exit_code:
             notes.append(f"[exit code {ran.exit_code}]")
-        return "\n".join([part for part in (self._cut(ran.output.rstrip("\n")), *notes) if part]) or "[no output]"
+        return (
+            "\n".join([part for part in (self._cut(ran.output.rstrip("\n")), *notes) if part])
+            or "[no output]"
+        )
 
     async def _edit(self, given: Mapping[str, Any]) -> str:
         command, path = _text(given, "command"), _text(given, "path")
@@ -99,7 +102,9 @@ class Tools:
         old, new = _text(given, "old_str"), _text(given, "new_str")
         text = await self._workspace.read(path)
         if not old or (count := text.count(old)) != 1:
-            raise ToolError(f"old_str must stand in {path} exactly once, it is there {count if old else 0} times")
+            raise ToolError(
+                f"old_str must stand in {path} exactly once, it is there {count if old else 0} times"
+            )
         await self._workspace.write(path, text.replace(old, new))
         return f"changed {path}"
 

@@ -48,7 +48,9 @@ class Workspace:
 
     async def read(self, path: str) -> str:
         """Text of a regular file. ToolError where there is none, it is too large, or it is no text."""
-        async with self._own_fault(f"{path} cannot be read (no such file, no regular file, or over the limit)"):
+        async with self._own_fault(
+            f"{path} cannot be read (no such file, no regular file, or over the limit)"
+        ):
             data = await self._runtime.read(_inside(path), max_bytes=self._file_bytes)
         try:
             return data.decode()
