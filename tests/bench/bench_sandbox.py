@@ -11,6 +11,8 @@ PARTS = (
         module="bench_sandbox_runs",
         quick=True,
     ),
+    Part(number="3", title="repair: who earns the reward", module="bench_repair", quick=True),
+    Part(number="4", title="repair: many episodes at once", module="bench_repair_many", quick=True),
 )
 
 if __name__ == "__main__":
