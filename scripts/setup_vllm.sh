@@ -8,7 +8,7 @@ venv=${1:-.venv-vllm}
 python=${PYTHON:-python3}
 stamp="$venv/.installed"
 sources=(requirements/vllm.txt requirements/vllm-nodeps.txt scripts/setup_vllm.sh scripts/vllm_alias.py
-    pyproject.toml environments/snooze_kit/pyproject.toml environments/snooze_math/pyproject.toml)
+    pyproject.toml environments/*/pyproject.toml)
 wanted=$(cat "${sources[@]}" | sha256sum | cut -d' ' -f1)
 
 if [[ -x "$venv/bin/vllm" && -f "$stamp" && "$(cat "$stamp")" == "$wanted" ]]; then
@@ -28,6 +28,10 @@ echo "$venv: vLLM"
 "${install[@]}" --no-deps -r requirements/vllm-nodeps.txt
 "$venv/bin/python" scripts/vllm_alias.py
 echo "$venv: this project"
-"${install[@]}" --no-deps -e . -e environments/snooze_kit -e environments/snooze_math
+projects=(-e .)
+for folder in environments/*/ sandboxes/; do
+    [[ -f "$folder/pyproject.toml" ]] && projects+=(-e "$folder")
+done
+"${install[@]}" --no-deps "${projects[@]}"
 "$venv/bin/python" -c 'import importlib.metadata as m; print("vllm", m.version("vllm"), "torch", m.version("torch"))'
 echo "$wanted" > "$stamp"

@@ -2,6 +2,7 @@
 
 SnoozingError
 ├── ConfigError        a recipe or scheduler config says something it cannot mean
+├── PoolError          a source of texts or a list made from them cannot be read
 ├── CatalogueError     the task set is unusable: missing, empty, duplicate keys
 ├── OutcomeError       a finished group reports something no grader may report
 ├── StateError         a checkpoint does not fit this run, or cannot be written
@@ -27,6 +28,10 @@ class ConfigError(SnoozingError, ValueError):
 
 class CatalogueError(SnoozingError):
     """The task set cannot be scheduled: it is missing, empty, or two tasks share a key."""
+
+
+class PoolError(SnoozingError):
+    """A source of texts, an exclusion list or a cluster list is missing, unreadable or does not fit."""
 
 
 class OutcomeError(SnoozingError, ValueError):

@@ -16,15 +16,21 @@ USAGE = """snooze: RL rollouts where the policy can learn
       --overwrite       delete an earlier run in the same directory
       --merge-state     accept a checkpoint of a largely different task set
       --arm NAME        run one of the recipe's arms instead of all of them
+  snooze eval --environments ID ... [--key value ...]      evaluate a model through an endpoint; `--help` lists every key
+      --dry-run, --resume, --overwrite
+      --compare RUN_A RUN_B    paired test of two evaluations
+  snooze stratify --environments ID ... [--key value ...]  measure how hard each task is: priors, buckets, suspects
+      --dry-run, --resume, --overwrite
   snooze report RUN [RUN ...] [--out FILE]        compare runs in one self-contained page
   snooze simulate [@ FILE.toml] [--key value ...] compare schedulers without a model; `--help` lists every key
   snooze serve MODEL [--key value ...]            start a vLLM server that takes weight updates; `--help` lists keys
   snooze check ENVIRONMENT [KEY=VALUE ...]        run the contract check of an environment
+  snooze pool FILE ... --evaluation FILE,...      duplicates and contamination, with the evidence; `--help` lists keys
 
 Recipes ship with the package: `@ demo.toml`, `@ smollm2_mawps.toml`, `@ qwen_gsm8k_gpu.toml` are found by name.
 """
 
-COMMANDS = ("train", "report", "simulate", "serve", "check")
+COMMANDS = ("train", "eval", "stratify", "report", "simulate", "serve", "check", "pool")
 """Each is a module of this package with `main(arguments)`."""
 
 
@@ -42,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except SnoozingError as error:
         _fail(str(error))
     except KeyboardInterrupt:
-        _fail("interrupted; pass --resume to go on from the last checkpoint", code=130)
+        _fail("interrupted; pass --resume to go on from what is on disk", code=130)
 
 
 def _fail(message: str, *, code: int = 2) -> None:

@@ -31,3 +31,10 @@ def parse_options(config: type[C], arguments: Sequence[str], *, prog: str, descr
         if isinstance(cause, ValidationError):
             raise ConfigError("\n".join(explain(config, cause, where=where))) from error
         raise ConfigError(str(error)) from error
+
+
+def take_flags(words: Sequence[str], known: Sequence[str]) -> tuple[set[str], list[str]]:
+    """The flags among the words (`--dry-run` is "dry_run"), and the other words in order."""
+    named = {word: word.removeprefix("--").replace("-", "_") for word in words if word.startswith("--")}
+    found = {name for name in named.values() if name in known}
+    return found, [word for word in words if named.get(word) not in found]

@@ -7,9 +7,10 @@ Works with any installed task set: the curriculum fields (`dataset`, `domain`, `
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import distributions
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import verifiers.v1 as vf
@@ -19,7 +20,9 @@ from verifiers.v1.utils.loaders import taskset_class
 
 from snoozing_env.config import FrozenConfig, explain
 from snoozing_env.errors import CatalogueError, ConfigError, did_you_mean
+from snoozing_env.rollout.pool_lists import NO_LISTS, PoolCounts, apply_lists
 from snoozing_env.schedulers import check_tasks
+from snoozing_env.schedulers.priors import load_priors
 from snoozing_env.types import TaskInfo
 
 
@@ -38,6 +41,29 @@ class EnvironmentConfig(FrozenConfig):
     where it offers tools (a process per rollout), else the in-process chat harness of snooze-kit."""
     reward_range: tuple[float, float] = (0.0, 1.0)
     """Smallest and largest total reward of the environment; mapped to [0, 1]."""
+    priors: str = ""
+    """Prior sidecar of `snooze stratify` (priors.parquet): its measured pass rates replace the task set's own
+    `difficulty_prior`, task by task; empty = none."""
+    exclude: str | None = None
+    """exclude.jsonl of `snooze pool`: tasks on it are left out, matched by key, else by the hash of their text."""
+    clusters: str | None = None
+    """clusters.jsonl of `snooze pool`: tasks on it get its cluster, in place of the environment's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorMatch:
+    """How a prior sidecar fits a task set."""
+
+    path: str
+    matched: int
+    """Tasks whose prior it gave."""
+    missing: int
+    """Tasks it does not know; they keep the task set's own prior, if any."""
+    unused: int
+    """Its rows without a task here."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.matched} tasks matched, {self.missing} missing in it, {self.unused} rows unused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +75,10 @@ class Catalogue:
     tasks: tuple[vf.Task, ...]
     infos: tuple[TaskInfo, ...]
     domains: tuple[str, ...]
+    priors: PriorMatch | None = None
+    """None = no sidecar was asked for."""
+    pooled: PoolCounts = NO_LISTS
+    """What the lists of `snooze pool` did to the task set."""
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -59,7 +89,10 @@ def load_catalogue(config: EnvironmentConfig, overrides: Mapping[str, Any] | Non
 
     Raises:
         ConfigError: the environment is not installed (with the nearest name) or refuses an option.
-        CatalogueError: no tasks, duplicate keys, a dataset that cannot be found, an endless task set without a limit.
+        CatalogueError: no tasks, duplicate keys, a dataset that cannot be found, an endless task set without a limit,
+            a prior sidecar of other tasks, an exclusion or cluster list that fits none of the tasks or leaves none.
+        StateError: the prior sidecar cannot be read.
+        PoolError: such a list cannot be read.
     """
     env = _load_env(config, {**config.taskset, **(overrides or {})})
     taskset = env.taskset
@@ -71,12 +104,33 @@ def load_catalogue(config: EnvironmentConfig, overrides: Mapping[str, Any] | Non
         tasks = tuple(taskset)
     except (OSError, ValueError, RuntimeError) as error:
         raise CatalogueError(f"environment {config.id!r} cannot load its tasks: {error}") from error
-    infos = tuple(task_info(task) for task in tasks)
+    tasks, infos, pooled = apply_lists(
+        tasks, [task_info(task) for task in tasks], exclude=config.exclude, clusters=config.clusters
+    )
     check_tasks(infos)
+    infos, match = _with_priors(infos, config.priors)
     domains = tuple(
         str(getattr(task.data, "domain", "") or info.dataset) for task, info in zip(tasks, infos, strict=True)
     )
-    return Catalogue(config=config, env=env, tasks=tasks, infos=infos, domains=domains)
+    return Catalogue(
+        config=config, env=env, tasks=tasks, infos=infos, domains=domains, priors=match, pooled=pooled
+    )
+
+
+def _with_priors(infos: tuple[TaskInfo, ...], path: str) -> tuple[tuple[TaskInfo, ...], PriorMatch | None]:
+    """The tasks with the priors of a sidecar, matched by key, and how many that were."""
+    if not path:
+        return infos, None
+    priors = load_priors(Path(path))
+    known = dict(zip(priors.keys, priors.prior_N.tolist(), strict=True))
+    matched = sum(info.key in known for info in infos)
+    match = PriorMatch(path=path, matched=matched, missing=len(infos) - matched, unused=len(known) - matched)
+    if not matched:
+        raise CatalogueError(
+            f"{path} has priors of {len(known)} tasks and none of the {len(infos)} tasks here is among them; stratify the "
+            "same environment with the same task-set options (split, style), or leave environment.priors empty"
+        )
+    return tuple(replace(i, difficulty_prior=known.get(i.key, i.difficulty_prior)) for i in infos), match
 
 
 def task_info(task: vf.Task) -> TaskInfo:

@@ -174,16 +174,24 @@ async def _learn_context(endpoint: Endpoint, model: str) -> None:
         await _resolve_max_prompt_len(client, model)
 
 
-def _check_fit(env: vf.Env, task: vf.Task, endpoint: Endpoint) -> None:
-    """Refuse what verifiers would record as an error of every single rollout."""
-    tools = tools_of(env, task)
+def check_pairing(env: vf.Env, task: vf.Task) -> None:
+    """Refuse what verifiers would record as an error of every single rollout.
+
+    Raises:
+        ConfigError: harness, runtime and tools of the environment do not go together.
+    """
     if isinstance(env, vf.SingleAgentEnv):
         [harness] = env.config.agent_harnesses().values()
+        tools = tools_of(env, task)
         try:
             validate_pairing(load_harness(harness), type(task), env.config.agent.runtime, tools=tools)
         except ValueError as error:
             raise ConfigError(f"environment.harness is {harness.id!r}: {error}") from error
-    if tools and endpoint.tool_parser not in TOOL_PARSERS:
+
+
+def _check_fit(env: vf.Env, task: vf.Task, endpoint: Endpoint) -> None:
+    check_pairing(env, task)
+    if tools_of(env, task) and endpoint.tool_parser not in TOOL_PARSERS:
         raise ConfigError(
             f"{type(task).__name__} offers tools and engine.tool_parser is {endpoint.tool_parser!r}; set it to how the "
             f"policy writes a tool call: {', '.join(TOOL_PARSERS)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import time
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import verifiers.v1 as vf
 from verifiers.v1 import graph
@@ -70,21 +70,49 @@ class TraceMaker:
         self._model = model
         self._trace_task = lru_cache(maxsize=65536)(_trace_task)
 
+    def blank(self, task: vf.Task) -> Trace:
+        """A trace in which nothing was said yet."""
+        return Trace(task=self._trace_task(task), state=state_cls(type(task))(), agent=self._agent)
+
     def open(self, task: vf.Task, messages: list[Any], completion: Completion, *, started: float) -> Trace:
         """An unscored trace of one single-turn rollout."""
-        trace = Trace(task=self._trace_task(task), state=state_cls(type(task))(), agent=self._agent)
-        usage = Usage(prompt_tokens=len(completion.prompt_ids), completion_tokens=len(completion.token_ids))
+        trace = self.blank(task)
         tokens = TurnTokens(
             prompt_ids=list(completion.prompt_ids),
             completion_ids=list(completion.token_ids),
             completion_logprobs=list(completion.logprobs),
         )
+        self.reply(
+            trace,
+            messages,
+            AssistantMessage(content=completion.text),
+            finish_reason="length" if completion.finish_reason == "length" else "stop",
+            usage=Usage(
+                prompt_tokens=len(completion.prompt_ids), completion_tokens=len(completion.token_ids)
+            ),
+            started=started,
+            tokens=tokens,
+        )
+        return trace
+
+    def reply(
+        self,
+        trace: Trace,
+        messages: list[Any],
+        message: AssistantMessage,
+        *,
+        finish_reason: Literal["stop", "length"],
+        usage: Usage | None,
+        started: float,
+        tokens: TurnTokens | None = None,
+    ) -> None:
+        """Record the one turn of a blank trace, from when its request was sent until now; scoring comes next."""
         response = Response(
             id=trace.id,
             created=int(started),
             model=self._model,
-            message=AssistantMessage(content=completion.text),
-            finish_reason="length" if completion.finish_reason == "length" else "stop",
+            message=message,
+            finish_reason=finish_reason,
             usage=usage,
             tokens=tokens,
         )
@@ -92,13 +120,10 @@ class TraceMaker:
         now = time.time()
         span = TimeSpan(start=started, end=now)
         trace.calls.append(
-            ModelCall(
-                node=node, model=self._model, finish_reason=response.finish_reason, usage=usage, time=span
-            )
+            ModelCall(node=node, model=self._model, finish_reason=finish_reason, usage=usage, time=span)
         )
         trace.timing.agent.start, trace.timing.agent.end, trace.timing.scoring.start = started, now, now
         trace.stop("agent_completed")
-        return trace
 
 
 def close(trace: Trace, *, ok: bool) -> None:

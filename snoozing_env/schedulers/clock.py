@@ -1,8 +1,13 @@
 """The clock of selectors that walk no passes: offered draws over dataset size (Z7).
 
+A walk that draws n of the A awake tasks passes by the sleepers among them, which lets every sleeper's turn go by as
+well: n draws offer n·N/A tasks, n/A of a pass. Counting draws alone (n/N) would keep the sleepers of a mostly mastered
+dataset asleep many times longer than the same factor does in passes, long enough for a policy to forget them all.
+
 Offered, not taken: a dataset whose tasks all sleep gives nothing, and if only taken draws counted, its clock would
 stop and they would sleep for ever. Without a mixture every task is offered alike, so all datasets are in the same
-pass; with one, a dataset is offered its share of each draw.
+pass; with one, a dataset is offered its share of each draw, and one that sleeps as a whole goes by its size, or with
+the rest of the pool where that is faster. No draw goes further than one pass.
 """
 
 from __future__ import annotations
@@ -30,12 +35,14 @@ class DatasetClock:
         self._passes_D = np.zeros(len(names))
         self._number_D = np.zeros(len(names), np.int64)
 
-    def advance(self, offered: int | Floats | Ints) -> None:
-        """Count draws as offered: [D] of them, or a number that the whole pool shared."""
+    def advance(self, offered: int | Floats, awake: int | Ints) -> None:
+        """Count draws, [D] of them or a number that the whole pool shared, over the tasks that were awake for them."""
         if isinstance(offered, int):
-            self._passes_D += offered / len(self.dataset_N)
+            part = offered / (awake or len(self.dataset_N))
         else:
-            self._passes_D += offered / self.size_D
+            pool = float(offered.sum()) / max(int(np.sum(awake)), 1)
+            part = np.where(awake, offered / np.maximum(awake, 1), np.maximum(offered / self.size_D, pool))
+        self._passes_D += np.minimum(part, 1.0)
         self._number_D = np.floor(self._passes_D + ROUNDING).astype(np.int64)
 
     def count(self, task_B: Ints) -> Ints:
@@ -64,4 +71,4 @@ class DatasetClock:
         """Datasets that the state does not know start at the latest pass of those it does."""
         latest = max((float(passes) for passes in state.values()), default=0.0)
         self._passes_D[:] = [float(state.get(name, latest)) for name in self.names]
-        self.advance(0)
+        self.advance(0, 0)

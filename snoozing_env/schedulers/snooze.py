@@ -64,6 +64,9 @@ class SnoozeConfig(FrozenConfig):
     auto: AutoConfig = AutoConfig()
     """What "auto" allows: .auto.forgotten-share, .auto.prior-passes, .auto.min-passes, .auto.max-passes,
     .auto.half-life."""
+    recheck_share: float = Field(default=0.5, ge=0, le=1)
+    """Largest share of a selector's draw that goes to tasks that woke, before the rule chooses. A rule that looks for
+    half-solved tasks would never check a mastered one again; passes offer them in turn, whatever this says."""
     easy_share: float = Field(default=0.5, gt=0, le=1)
     """A group counts as too easy only if at least this share of its rollouts was valid (Z1)."""
     tolerance: float = Field(default=1e-6, ge=0)
@@ -125,6 +128,16 @@ class Snooze:
         if len(sleepers) > n:
             sleepers = sleepers[np.argpartition(self.slept_at_N[sleepers], n - 1)[:n]] if n else sleepers[:0]
         return sleepers[np.argsort(self.slept_at_N[sleepers], kind="stable")].astype(np.int64)
+
+    def due(self, n: int, open_N: Bools) -> Ints:
+        """Up to n open tasks that woke and were not checked since, the one that fell asleep first in front (Z8)."""
+        if not self.snoozed or not n:
+            return np.zeros(0, np.int64)
+        due = np.flatnonzero((self.slept_at_N > 0) & open_N)
+        due = due[self.hard_streak_N[due] == 0]
+        if len(due) > n:
+            due = due[np.argpartition(self.slept_at_N[due], n - 1)[:n]]
+        return due[np.argsort(self.slept_at_N[due], kind="stable")].astype(np.int64)
 
     def wake(self, task_B: Ints, *, pass_number: int | Ints) -> None:
         """End a sleep before its time; the next group still counts as a re-check."""

@@ -105,6 +105,8 @@ class Selection:
         """Share of the running draw that each dataset is offered."""
         self._queue, self._snooze, self._clock, self.selector = queue, snooze, clock, selector
         self._epsilon = epsilon
+        self._awake: int | Ints = clock.size_D.copy() if mixture is not None else len(clock.dataset_N)
+        """Tasks that are awake for the running draw: all, or [D] of each dataset."""
         self._credit = 0.0
         """Draws owed to the floor; below one between draws."""
         self._waiting = np.zeros(0, np.int64)
@@ -116,12 +118,23 @@ class Selection:
 
     def take(self, n: int, busy_N: Bools, missing: Mapping[str, int] | None = None) -> tuple[Ints, Ints]:
         """With `missing`, only tasks of the datasets that a batch still lacks."""
+        awake_N = ~self._snooze.asleep_N(self._clock.now_N())
+        self._awake = (
+            int(np.count_nonzero(awake_N))
+            if self.mixture is None
+            else self._clock.count(np.flatnonzero(awake_N))
+        )
         closed_N = busy_N if missing is None else busy_N | ~self.of(missing)
         owed = self._queue.take_owed(n, busy_N=closed_N, door=self).astype(np.int64)
-        floor = self._take_floor(n - len(owed), closed_N, held=missing is not None)
-        task_B = np.concatenate([owed, floor])
+        due = self._snooze.due(
+            min(int(self._snooze.config.recheck_share * n), n - len(owed)), awake_N & ~closed_N
+        )
+        closed_N[due] = True
+        floor = self._take_floor(n - len(owed) - len(due), closed_N, held=missing is not None)
+        task_B = np.concatenate([owed, due, floor])
         if left := n - len(task_B):
-            task_B = np.concatenate([task_B, self._choose(left, closed_N, drawn=task_B, missing=missing)])
+            chosen = self._choose(left, closed_N, awake_N, drawn=task_B, missing=missing)
+            task_B = np.concatenate([task_B, chosen])
         busy_N[task_B] = True
         return task_B, self._clock.now(task_B)
 
@@ -156,16 +169,17 @@ class Selection:
         self.floor_groups += len(task_B)
         return task_B
 
-    def _choose(self, n: int, busy_N: Bools, *, drawn: Ints, missing: Mapping[str, int] | None) -> Ints:
+    def _choose(
+        self, n: int, busy_N: Bools, awake_N: Bools, *, drawn: Ints, missing: Mapping[str, int] | None
+    ) -> Ints:
         """n tasks from the selector, then from those that were to wait a pass."""
-        awake_N = ~self._snooze.asleep_N(self._clock.now_N())
         waiting = self._still_waiting()
         open_N = awake_N & ~busy_N
         open_N[waiting] = False
         if self.mixture is None:
             task_B = self._chooser.choose(n, open_N)
         else:
-            task_B = self._choose_mixed(n, open_N, awake_N, drawn=drawn, missing=missing)
+            task_B = self._choose_mixed(n, open_N, drawn=drawn, missing=missing)
         if len(task_B) < n:
             rest = waiting[~busy_N[waiting] & awake_N[waiting]][: n - len(task_B)]
             task_B = np.concatenate([task_B, rest])
@@ -176,16 +190,14 @@ class Selection:
     def _chooser(self) -> Selector:
         return self._fallback if self.fallen_back else self.selector
 
-    def _choose_mixed(
-        self, n: int, open_N: Bools, awake_N: Bools, *, drawn: Ints, missing: Mapping[str, int] | None
-    ) -> Ints:
+    def _choose_mixed(self, n: int, open_N: Bools, *, drawn: Ints, missing: Mapping[str, int] | None) -> Ints:
         mixture = self.mixture
         if mixture is None:
             return np.zeros(0, np.int64)
         drawn_D, open_D = self._clock.count(drawn), self._clock.count(np.flatnonzero(open_N))
         total = n + len(drawn)
         if missing is None:
-            awake_D = self._clock.count(np.flatnonzero(awake_N))
+            awake_D = np.asarray(self._awake, np.int64)
             self._offered_D = mixture.shares(awake_D)
             plan_D = mixture.plan(total, drawn_D=drawn_D, open_D=open_D, awake_D=awake_D)
         else:
@@ -217,7 +229,7 @@ class Selection:
         return self._clock.position
 
     def drew(self, task_B: Ints, *, offered: int) -> None:
-        self._clock.advance(offered if self.mixture is None else offered * self._offered_D)
+        self._clock.advance(offered if self.mixture is None else offered * self._offered_D, self._awake)
         self.selector.drew(task_B)
 
     def wait(self, task_B: Ints) -> None:

@@ -22,6 +22,8 @@ def describe(recipe: Recipe) -> Table:
     table = Table(title=f"{recipe.name} (dry run)", show_header=False, title_justify="left")
     datasets = sorted({info.dataset for info in train.infos})
     table.add_row("tasks", f"{len(train)} to train on ({', '.join(datasets)}), {len(held_out)} held out")
+    if train.priors is not None:
+        table.add_row("priors", str(train.priors))
     table.add_row("policy", f"{recipe.policy.kind} {recipe.policy.path}".strip())
     table.add_row("engine", recipe.engine.kind)
     table.add_row(

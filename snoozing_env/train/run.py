@@ -91,6 +91,8 @@ def _prepare(recipe: Recipe, options: RunOptions, console: Console) -> Prepared:
     checkpoint = _checkpoint_to_resume(recipe, options)
     held_out, catalogue = load_held_out(recipe), load_catalogue(recipe.environment)
     check_held_out(catalogue, held_out)
+    if catalogue.priors is not None:
+        console.print(f"priors {catalogue.priors}", soft_wrap=True, markup=False)
     return Prepared(
         recipe=recipe,
         options=options,
@@ -103,7 +105,7 @@ def _prepare(recipe: Recipe, options: RunOptions, console: Console) -> Prepared:
 
 def load_held_out(recipe: Recipe) -> Catalogue:
     """The evaluation tasks: the same environment with `[evaluation.taskset]` over it."""
-    environment = recipe.environment.model_copy(update={"limit": recipe.evaluation.limit})
+    environment = recipe.environment.model_copy(update={"limit": recipe.evaluation.limit, "priors": ""})
     return load_catalogue(environment, recipe.evaluation.taskset)
 
 
@@ -119,7 +121,9 @@ def policy_path(recipe: Recipe, console: Console) -> str:
         return str(load_smollm2(default_cache_dir().parent))
     from snoozing_env.train.lab import build_lab_policy
 
-    warmup = load_catalogue(recipe.environment.model_copy(update={"limit": None}), policy.warmup_taskset)
+    warmup = load_catalogue(
+        recipe.environment.model_copy(update={"limit": None, "priors": ""}), policy.warmup_taskset
+    )
     check_held_out(warmup, load_held_out(recipe))
     pairs = [(task.data.prompt_text, str(getattr(task.data, "answer", ""))) for task in warmup.tasks]
     return str(build_lab_policy(policy.lab, pairs, console=console))

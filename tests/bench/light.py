@@ -35,7 +35,7 @@ class Part:
     quick: bool
     """Whether QUICK=1 includes it."""
     vllm: bool = False
-    """Runs in .venv-vllm, which `make setup-vllm` builds."""
+    """Runs in .venv-vllm, which `make setup-vllm` builds; its reduced set, where it has one, does without."""
 
 
 PARTS = (
@@ -71,7 +71,7 @@ def main(parts: Sequence[Part] = PARTS, title: str = "bench-light") -> None:
 
 def _run(part: Part, quick: bool) -> dict[str, Any]:
     """The part's figures, or what went wrong."""
-    python = str(VLLM_PYTHON) if part.vllm else sys.executable
+    python = str(VLLM_PYTHON) if part.vllm and not quick else sys.executable
     if not Path(python).exists():
         return {"skipped": "no .venv-vllm; run `make setup-vllm` first"}
     command = [python, "-m", "tests.bench.light", part.module, *(["--quick"] if quick else [])]

@@ -24,7 +24,7 @@ def drawn(scheduler: Curriculum, rounds: int) -> Counter[int]:
 
 
 def seasoned(config: dict[str, object]) -> Curriculum:
-    tasks = [TaskInfo(key=str(i), dataset="ab"[i >= N // 2]) for i in range(N)]
+    tasks = [TaskInfo(key=str(i), dataset="ab"[i >= N // 2], text=f"task {i}") for i in range(N)]
     scheduler = build_scheduler({"snooze": {"mode": "off"}, **config}, tasks, 0)
     drawn(scheduler, 20)
     return scheduler

@@ -105,17 +105,45 @@ def test_passes_without_a_walk_are_offered_draws_over_dataset_size() -> None:
     tasks = [TaskInfo(key=str(i), dataset="small" if i < 4 else "large") for i in range(20)]
     shared, split = DatasetClock(tasks), DatasetClock(tasks)
     for _ in range(59):
-        shared.advance(1)
+        shared.advance(1, 20)
     assert shared.now(np.array([0, 4])).tolist() == [2, 2]
-    shared.advance(1)
+    shared.advance(1, 20)
     assert shared.now(np.array([0, 4])).tolist() == [3, 3], "60 draws over 20 tasks, without rounding"
     assert shared.now_N() == 3
-    split.advance(np.array([9.0, 3.0]))
+    for _ in range(3):
+        split.advance(np.array([3.0, 1.0]), np.array([4, 16]))
     assert split.now(np.array([0, 4])).tolist() == [2, 0]
     assert split.position == pytest.approx(12 / 20)
     other = DatasetClock([*tasks[:10], TaskInfo(key="new", dataset="new")])
     other.restore(split.state())
     assert other.now(np.array([0, 4, 10])).tolist() == [2, 0, 2]
+
+
+def test_draws_among_few_awake_tasks_let_a_whole_pass_go_by_for_the_sleepers() -> None:
+    tasks = [TaskInfo(key=str(i), dataset="ab"[i >= 10]) for i in range(20)]
+    clock = DatasetClock(tasks)
+    clock.advance(2, 4)
+    assert clock.position == pytest.approx(0.5), "a walk that takes two of four awake tasks is half way round"
+    clock.advance(9, 4)
+    assert clock.position == pytest.approx(1.5), "and goes round once at the most"
+    clock.advance(np.array([1.0, 1.0]), np.array([2, 0]))
+    assert clock.state() == pytest.approx({"a": 2.0, "b": 2.5}), "who sleeps as a whole goes with the pool"
+
+
+@pytest.mark.parametrize("kind", ["uniform", "band", "thompson", "learnability", "lze"])
+def test_a_sleeper_misses_as_many_draws_as_uniforms_walk_makes_it_miss(kind: str) -> None:
+    def draws_until_back(kind: str) -> int:
+        scheduler = build_scheduler({"kind": kind, "snooze": {"skip_passes": 3}}, pool, 0)
+        scheduler.observe_many([outcome(t, 4 if t >= 10 else 2) for t in scheduler.draw(100).tolist()])
+        for n in range(1, 200):
+            tasks = scheduler.draw(2).tolist()
+            if max(tasks) >= 10:
+                return n
+            scheduler.observe_many([outcome(t, 2) for t in tasks])
+        return 200
+
+    pool = [TaskInfo(key=str(i)) for i in range(100)]
+    assert draws_until_back(kind) == pytest.approx(draws_until_back("uniform"), abs=6)
 
 
 @pytest.mark.parametrize("mixture", [None, {}, {"weights": {"a": 1, "b": 3}}])

@@ -2,7 +2,9 @@
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,3 +19,11 @@ def echo() -> Callable[..., Catalogue]:
         return load_catalogue(EnvironmentConfig(id="plain-echo", taskset=taskset))
 
     return load
+
+
+@pytest.fixture
+def evaluated(tmp_path: Path) -> Callable[..., Any]:
+    """`run_evaluation` into this test's folder."""
+    from eval_runs import run_evaluation
+
+    return partial(run_evaluation, tmp_path)

@@ -56,6 +56,14 @@ class Daemon:
         if how == signal.SIGKILL:
             self._end_containerd()
 
+    def close(self) -> None:
+        """Stop it and unmount what a killed one left mounted."""
+        self.stop()
+        mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        for path in reversed(mounted):
+            if Path(path).is_relative_to(self._folder):
+                subprocess.run(["umount", "--lazy", path], check=False)
+
     def _end_containerd(self) -> None:
         """A killed daemon leaves its containerd, which would be in the next one's way."""
         for pid_file in self._folder.glob("exec/containerd/containerd.pid"):

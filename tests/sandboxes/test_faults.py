@@ -236,7 +236,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     daemon = Daemon(tmp_path_factory.mktemp("dockerd"), port)
     daemon.start()
     yield daemon
-    daemon.stop()
+    daemon.close()
 
 
 @pytest.mark.docker

@@ -6,12 +6,15 @@ import asyncio
 import itertools
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import verifiers.v1 as vf
 
 from snooze_kit.data import SnoozeTask
+from snooze_kit.fingerprint import HASH_SEEDS, fingerprint, fingerprint_elsewhere, load
+from snooze_kit.fuzz import FuzzReport, grade_fuzzed
 from snooze_kit.traces import reply_trace
 
 CONSTANT_REPLIES = (
@@ -40,15 +43,34 @@ class Finding:
     """The task it was seen on, "" where it concerns the whole set."""
 
 
+FUZZED = 100
+"""Fuzzed replies of an ordinary check; the benchmark grades 10,000."""
+ENOUGH = 1000
+"""Replies from which a 99th percentile means something."""
+SLOW_MS = 50.0
+"""What the 99th percentile of fuzzed replies may cost the grader."""
+
+
 def check(
-    taskset: vf.Taskset, *, limit: int = 200, constants: Sequence[str] = CONSTANT_REPLIES
+    taskset: vf.Taskset,
+    *,
+    limit: int = 200,
+    constants: Sequence[str] = CONSTANT_REPLIES,
+    fuzzed: int = FUZZED,
 ) -> list[Finding]:
-    """Findings over the first `limit` tasks, [] where the environment keeps its contract. Not from a running loop."""
-    return asyncio.run(check_async(taskset, limit=limit, constants=constants))
+    """Findings over the first `limit` tasks, [] where the environment keeps its contract. Not from a running loop.
+
+    `constants` are replied to every task, beside the task's own `lazy_replies`; `fuzzed` broken replies are graded, 0 = none.
+    """
+    return asyncio.run(check_async(taskset, limit=limit, constants=constants, fuzzed=fuzzed))
 
 
 async def check_async(
-    taskset: vf.Taskset, *, limit: int = 200, constants: Sequence[str] = CONSTANT_REPLIES
+    taskset: vf.Taskset,
+    *,
+    limit: int = 200,
+    constants: Sequence[str] = CONSTANT_REPLIES,
+    fuzzed: int = FUZZED,
 ) -> list[Finding]:
     """`check` for callers that have an event loop."""
     tasks = list(itertools.islice(taskset, limit))
@@ -57,9 +79,38 @@ async def check_async(
     findings = [*_keys(tasks), *itertools.chain.from_iterable(_round_trip(task) for task in tasks)]
     for task in tasks:
         findings += await _golds(task)
-    for reply in constants:
-        findings += await _constant(tasks, reply)
+    policies = {f"replying {reply!r} to everything": [reply] * len(tasks) for reply in constants}
+    for policy, replies in {**policies, **_lazy(tasks)}.items():
+        findings += await _constant(tasks, policy, replies)
+    if fuzzed:
+        findings += fuzz_findings(await grade_fuzzed(tasks, fuzzed))
     return findings
+
+
+def fuzz_findings(report: FuzzReport) -> list[Finding]:
+    """Crashes, impossible rewards and slowness as findings."""
+    findings = [
+        Finding(rule="fuzz-no-crash", text=f"a fuzzed reply crashed the grader: {crash}")
+        for crash in report.crashes[:5]
+    ]
+    findings += [
+        Finding(rule="fuzz-reward-range", text=f"a fuzzed reply earned what no reply may: {wrong}")
+        for wrong in report.wrong_rewards[:5]
+    ]
+    if report.replies >= ENOUGH and report.p99_ms > SLOW_MS:
+        text = f"the 99th percentile of {report.replies} fuzzed replies took {report.p99_ms:.0f} ms, wanted at most {SLOW_MS:g}; slowest: {report.slowest}"
+        findings.append(Finding(rule="fuzz-fast", text=text))
+    return findings
+
+
+def check_processes(options: Mapping[str, Any], *, limit: int = 200) -> list[Finding]:
+    """Whether fresh interpreters with other hash seeds load the same tasks from `{"id": environment, **task-set options}`."""
+    seen = {seed: fingerprint_elsewhere(options, limit, hash_seed=seed) for seed in HASH_SEEDS}
+    seen["this process"] = fingerprint(load(options), limit)
+    if len(set(seen.values())) == 1:
+        return []
+    text = f"keys or data differ between processes (PYTHONHASHSEED: fingerprint): { {k: v[:8] for k, v in seen.items()} }"
+    return [Finding(rule="same-in-every-process", text=text)]
 
 
 def _keys(tasks: Sequence[vf.Task]) -> list[Finding]:
@@ -101,11 +152,18 @@ async def _golds(task: vf.Task) -> list[Finding]:
     return findings
 
 
-async def _constant(tasks: Sequence[vf.Task], reply: str) -> list[Finding]:
-    mean = sum([await _reward(task, reply) for task in tasks]) / len(tasks)
+def _lazy(tasks: Sequence[vf.Task]) -> dict[str, list[str]]:
+    """Each lazy policy with its reply to every task; the empty reply where a task gives it none."""
+    replies = [task.lazy_replies() if isinstance(task, SnoozeTask) else {} for task in tasks]
+    names = dict.fromkeys(name for each in replies for name in each)
+    return {f"the policy {name!r}": [each.get(name, "") for each in replies] for name in names}
+
+
+async def _constant(tasks: Sequence[vf.Task], policy: str, replies: Sequence[str]) -> list[Finding]:
+    mean = sum([await _reward(task, reply) for task, reply in zip(tasks, replies, strict=True)]) / len(tasks)
     if mean <= 0.5:
         return []
-    text = f"replying {reply!r} to everything earns {mean:.2f} on average, wanted at most 0.5"
+    text = f"{policy} earns {mean:.2f} on average, wanted at most 0.5"
     return [Finding(rule="constant-at-most-half", text=text)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from typing import TypeVar
 
 import verifiers.v1 as vf
@@ -84,3 +85,17 @@ class SnoozeTask(vf.Task[DataT, vf.State, ConfigT]):
     def gold_reply(self) -> str | None:
         """A reply that must earn full marks, None where the task has none to show."""
         return None
+
+    def lazy_replies(self) -> Mapping[str, str]:
+        """Replies of policies that do not do the task, by name: always abstain, name the first entity, copy the passage.
+
+        They may read the prompt, never the answer. The contract check asks each name to earn at most half on average.
+        """
+        return {}
+
+    def canonical(self) -> str:
+        """What makes two tasks the same problem in other words or order; train and held-out sides may share none.
+
+        The prompt by default; a generator that knows better (the same numbers swapped) says so here.
+        """
+        return self.data.prompt_text

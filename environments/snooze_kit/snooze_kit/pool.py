@@ -18,12 +18,12 @@ import queue
 import threading
 import weakref
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from snooze_kit.process import Grading, Limits, WorkerProcess
 
-__all__ = ["Grading", "GradingPool", "PoolStatistics", "default_pool"]
+__all__ = ["Grading", "GradingPool", "PoolStatistics", "default_pool", "pool_seconds"]
 
 
 @dataclass(slots=True)
@@ -35,6 +35,8 @@ class PoolStatistics:
     crashes: int = 0
     starts: int = 0
     """Worker processes started, replacements included."""
+    busy_s: float = 0.0
+    """Seconds the workers spent on jobs: CPU where a grader ended by itself, wall where it was killed."""
 
 
 @dataclass(slots=True)
@@ -108,8 +110,7 @@ class GradingPool:
     @property
     def statistics(self) -> PoolStatistics:
         with self._lock:
-            counts = self._counts
-            return PoolStatistics(counts.jobs, counts.hangs, counts.crashes, counts.starts)
+            return replace(self._counts)
 
     def close(self) -> None:
         """Kill the workers; jobs still queued or running resolve as crashes. Safe to call twice."""
@@ -164,6 +165,7 @@ class GradingPool:
         with self._lock:
             self._counts.hangs += grading.status in ("hang", "starved")
             self._counts.crashes += grading.status == "crash"
+            self._counts.busy_s += grading.cpu_s
         return grading
 
     def _worker(self, slot: int) -> WorkerProcess:
@@ -195,6 +197,11 @@ def default_pool() -> GradingPool:
         if not _DEFAULT or _DEFAULT[0]._closed:
             _DEFAULT[:] = [GradingPool(workers=1)]
         return _DEFAULT[0]
+
+
+def pool_seconds() -> float:
+    """Seconds the workers of all pools of this process have spent on jobs, as in `PoolStatistics.busy_s`."""
+    return sum(pool.statistics.busy_s for pool in list(_POOLS))
 
 
 def _close_all() -> None:

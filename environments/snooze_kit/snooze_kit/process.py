@@ -34,6 +34,8 @@ class Grading:
     """For people: the exception or the signal."""
     seconds: float = 0.0
     """Wall seconds from the moment the worker picked the job up."""
+    cpu_s: float = 0.0
+    """CPU seconds of the grader where it ended by itself, else the wall seconds it was given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +147,10 @@ class WorkerProcess:
 
     def _finished(self, message: dict[str, Any], stage: str, since: float) -> Grading:
         seconds = time.monotonic() - since
+        cpu_s = message.get("cpu_s", seconds)
         if "error" in message:
-            return Grading(status="crash", stage=stage, detail=message["error"], seconds=seconds)
-        return Grading(status="value", value=message["value"], stage=stage, seconds=seconds)
+            return Grading(status="crash", stage=stage, detail=message["error"], seconds=seconds, cpu_s=cpu_s)
+        return Grading(status="value", value=message["value"], stage=stage, seconds=seconds, cpu_s=cpu_s)
 
     def _overdue(self, stage: str, since: float, *, starved: bool) -> Grading:
         seconds = time.monotonic() - since
@@ -156,7 +159,8 @@ class WorkerProcess:
             detail = f"the grader was not imported within {self._limits.load_s:g} s"
             return Grading(status="crash", detail=detail, seconds=seconds)
         status = "starved" if starved else "hang"
-        return Grading(status=status, stage=stage, detail=f"killed after {seconds:.1f} s", seconds=seconds)
+        detail = f"killed after {seconds:.1f} s"
+        return Grading(status=status, stage=stage, detail=detail, seconds=seconds, cpu_s=seconds)
 
     def _starved(self, deadline_s: float) -> bool:
         # On a machine whose trainer takes every core, wall time alone would turn right answers into hangs.

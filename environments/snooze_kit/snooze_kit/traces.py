@@ -20,8 +20,10 @@ def reply_trace(task: vf.Task, *replies: str, follow_up: str = "Go on.") -> vf.T
         [vf.UserMessage(content=prompt or "")] if prompt is None or isinstance(prompt, str) else list(prompt)
     )
     for reply in replies:
-        message = vf.AssistantMessage(content=reply)
+        # verifiers hashes messages as UTF-8, which has no lone surrogates; a grader must still survive them.
+        message = vf.AssistantMessage(content=reply.encode("utf-8", "replace").decode())
         response = vf.Response(id="replay", created=0, model="replay", finish_reason="stop", message=message)
         graph.prepare_turn(trace, messages, None).commit(response)
+        message.content = reply
         messages += [message, vf.UserMessage(content=follow_up)]
     return trace

@@ -15,3 +15,7 @@ class Verdict:
     """Why, in words a person can check."""
     hang: bool = False
     """True where grading ran into its deadline because of the reply."""
+
+
+class GraderError(RuntimeError):
+    """The grader failed; raised while scoring, so that the rollout is invalid and never counts as wrong (E3)."""

@@ -5,7 +5,7 @@ Parent (pool.py) and worker speak JSON lines with a length in front:
     stdin  ─→  {"grader": "module:function", "args": [...]}
     reply  ←─  {"stage": "started"}            the import is done, the deadline starts now
     reply  ←─  {"stage": "..."}                 whatever a generator grader yields
-    reply  ←─  {"value": ...} | {"error": "Type: message"}
+    reply  ←─  {"value": ... | "error": "Type: message", "cpu_s": seconds of CPU}
 
 A grader may hold the GIL for ever (9**9**9 is one C call), so nothing here relies on Python running:
 the parent's SIGKILL ends it, the kernel's parent-death signal ends it when the parent is gone, and
@@ -24,6 +24,7 @@ import resource
 import signal
 import struct
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
@@ -47,18 +48,21 @@ def main(reply_fd: int, parent: int) -> None:
 def _serve(
     job: dict[str, Any], graders: dict[str, Callable[..., Any]], replies: BinaryIO, cpu_limit_s: float
 ) -> None:
+    began = time.process_time()
     try:
         name = job["grader"]
         if name not in graders:
             graders[name] = _load(name)
         signal.setitimer(signal.ITIMER_PROF, cpu_limit_s)
         _write(replies, {"stage": "started"})
+        began = time.process_time()
         reply = {"value": _run(graders[name], job["args"], replies)}
     # The one boundary of this process: whatever a grader raises is a reply, a dead worker costs a second.
     except Exception as error:  # noqa: BLE001
         reply = {"error": f"{type(error).__name__}: {error}"[:500]}
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+    reply["cpu_s"] = time.process_time() - began
     try:
         _write(replies, reply)
     except (TypeError, ValueError) as error:

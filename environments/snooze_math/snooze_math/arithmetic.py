@@ -144,8 +144,20 @@ LEVELS: Mapping[int, Level] = MappingProxyType(
             prior=0.15,
             forms=(_form("{a}*{b}", "multiply", range(11, 100), range(11, 100)),),
         ),
+        9: Level(
+            description="a three-digit number times a two-digit one",
+            prior=0.05,
+            forms=(_form("{a}*{b}", "multiply", range(100, 1000), range(11, 100)),),
+        ),
+        10: Level(
+            description="a sum of two-digit numbers times a number from 11 to 30",
+            prior=0.03,
+            forms=(_form("({a}+{b})*{c}", "mixed", _TWO, _TWO, range(11, 31)),),
+        ),
     }
 )
+USUAL_LEVELS = range(1, 9)
+"""What a run gets that names no levels; 9 and 10 are for policies that find those easy, and large: 100,000 problems to train on."""
 
 _ANY_QUESTION = (
     "What is {spaced}?",

@@ -34,7 +34,7 @@ class MathConfig(vf.TasksetConfig):
     size: int | None = Field(None, gt=0)
     """Problems per source, drawn by `seed`; None = all (arithmetic: 400 to train on, 100 held out)."""
     levels: list[int] = Field(default_factory=list)
-    """Only these levels (arithmetic 1-8, MATH 1-5); [] = all."""
+    """Only these levels (arithmetic 1-10, MATH 1-5); [] = all of MATH, arithmetic 1-8."""
     style: Literal["instruct", "few_shot", "bare"] = "instruct"
     """`instruct` asks for brief reasoning and a box; `few_shot` shows two worked word problems first, for models too
     small to follow instructions; `bare` is "23+45=" answered by the bare number, for tiny policies."""

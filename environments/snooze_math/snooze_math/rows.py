@@ -12,7 +12,7 @@ from typing import Any
 
 from snooze_kit.verdict import Verdict
 
-from snooze_math.arithmetic import LEVELS, problems
+from snooze_math.arithmetic import LEVELS, USUAL_LEVELS, problems
 from snooze_math.clusters import exact_clusters, held_out, near_clusters
 from snooze_math.corrections import corrected, question_key
 from snooze_math.grading.grade import decide
@@ -30,7 +30,7 @@ class SourceError(ValueError):
 def arithmetic_rows(*, split: Split, size: int | None, levels: Sequence[int], seed: int) -> list[Row]:
     """Problems of the embedded generator; "test" is its held-out side too."""
     which = "train" if split == "train" else "eval"
-    chosen = list(levels) or sorted(LEVELS)
+    chosen = list(levels or USUAL_LEVELS)
     made = problems(split=which, size=size or ARITHMETIC_SIZE[which], levels=chosen, seed=seed)
     return [
         Row(

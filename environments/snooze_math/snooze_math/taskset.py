@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import verifiers.v1 as vf
 from pydantic import ConfigDict
 from snooze_kit.data import SnoozeTask, SnoozeTaskData
-from snooze_kit.verdict import Verdict
+from snooze_kit.verdict import GraderError, Verdict
 
 from snooze_math.config import MathConfig
 from snooze_math.grading.grade import grade_async
@@ -22,10 +24,6 @@ EXAMPLES = (
     ("A box holds 6 pens. How many pens are in 5 boxes?", "5 * 6 = 30. The answer is 30."),
 )
 """Worked problems of the `few_shot` style; written for it, in no data set."""
-
-
-class GraderError(RuntimeError):
-    """The grader failed; the rollout says nothing about the policy and must not count as wrong."""
 
 
 class MathData(SnoozeTaskData):
@@ -67,6 +65,12 @@ class MathTask(SnoozeTask[MathData, vf.TaskConfig]):
         """The grader's word on one reply."""
         return await grade_async(self.data.answer, reply)
 
+    def canonical(self) -> str:
+        """Arithmetic: its numbers and signs whatever their order and the wording; others: the prompt."""
+        if self.data.dataset != "arithmetic":
+            return super().canonical()
+        return " ".join(sorted(re.findall(r"\d+|[-+*()]", self.data.prompt_text)))
+
     def gold_reply(self) -> str:
         wrap = {"instruct": "\\boxed{{{}}}", "few_shot": "The answer is {}.", "bare": "{}"}
         return wrap[self.data.style].format(self.data.answer)
@@ -74,6 +78,11 @@ class MathTask(SnoozeTask[MathData, vf.TaskConfig]):
 
 class MathTaskset(vf.Taskset[MathTask, MathConfig]):
     """Problems of one or several sources."""
+
+    @classmethod
+    def generator_options(cls, split: str, size: int) -> dict[str, Any]:
+        """Options that make `size` problems of the embedded generator, for checks of disjointness and speed."""
+        return {"source": "arithmetic", "split": split, "size": size, "levels": [9, 10]}
 
     def load(self) -> Iterator[MathTask]:
         for source in self.config.sources or [self.config.source]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import stat
 import sys
@@ -17,14 +18,15 @@ from snoozing_sandboxes.runner.serve import Server, answer_calls
 from snoozing_sandboxes.runner.wire import pack, read_frame, write_all
 
 PAYLOAD, FIRST_EXTRA = 3, 4
-OVER_CAP, NO_SUCH = 3, 4
-"""Exit codes of the file jobs."""
+OVER_CAP = 3
+"""Exit code of a read that is larger than allowed."""
+_OUT_OF_THE_WAY = 64
 
 
 def run_child(spec: dict[str, Any], fds: list[int], program: Filter | None) -> NoReturn:
     """`fds`: stdin, stdout, stderr, payload, then what the kind needs. Ends the process."""
     os.setsid()
-    clear = [os.dup(fd) if fd < 16 else fd for fd in fds]
+    clear = [fcntl.fcntl(fd, fcntl.F_DUPFD, _OUT_OF_THE_WAY) for fd in fds]
     for place, fd in enumerate(clear):
         os.dup2(fd, place, inheritable=True)
     os.closerange(len(fds), 512)

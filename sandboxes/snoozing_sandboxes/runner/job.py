@@ -131,6 +131,7 @@ class Job:
             "limits": self._rlimits(),
         }
         spec["cwd"] = self._slot.folders[0] if role == "S" else "/"
+        self._slot.spare = -1  # from here on it is this child, or there was none
         socket.send_fds(self._control, [json.dumps(spec).encode()], [in_r, out_w, err_w, pay_r, *extra])
         for fd in (in_r, out_w, err_w, pay_r):
             os.close(fd)

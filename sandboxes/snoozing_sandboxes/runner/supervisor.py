@@ -32,10 +32,12 @@ def main(settings: dict[str, Any]) -> NoReturn:
     hello = {"python": sys.version.split()[0], "uid": os.getuid(), **ready}
     write_all(_HOST_OUT, pack(hello))
     while True:
+        control.send(b'{"breed": true}')  # forks while the host is busy with the last answer
         try:
             header, blobs = read_frame(_HOST_IN)
         except EOFError:
             slot.leave()
+        slot.spare = json.loads(control.recv(65536))["spare"]
         write_all(_HOST_OUT, _answer(header, blobs, slot, control, base_kb=ready["base_kb"]))
 
 

@@ -27,6 +27,8 @@ class Slot:
         self.uids = uids
         self.folders = folders
         self.zygote = -1
+        self.spare = -1
+        """The child that waits for the next job; -1 once it has one."""
         self.orphans_cpu_s = 0.0
 
     def uid(self, role: str) -> int | None:
@@ -51,8 +53,8 @@ class Slot:
         """Processes that are neither the supervisor nor its fork server."""
         pids = [int(p) for p in os.listdir("/proc") if p.isdigit()]
         if self.uids:
-            return [p for p in pids if p not in (1, self.zygote)]
-        return [p for p in self._descendants(pids) if p != self.zygote]
+            return [p for p in pids if p not in (1, self.zygote, self.spare)]
+        return [p for p in self._descendants(pids) if p not in (self.zygote, self.spare)]
 
     def reap(self) -> None:
         """Collect dead orphans and what they used."""

@@ -86,12 +86,16 @@ def _size_kb() -> int:
 
 
 class Forks:
-    """Children by pidfd; SIGCHLD is not used, a signal would interrupt half-read messages."""
+    """Children by pidfd; SIGCHLD is not used, a signal would interrupt half-read messages.
+
+    One child is forked ahead, between jobs, and waits for its spec: a fork costs more than most programs.
+    """
 
     def __init__(self, control: socket.socket, program: Filter | None) -> None:
         self._control = control
         self._program = program
         self._live: dict[int, tuple[int, str]] = {}
+        self._spare: tuple[int, socket.socket] | None = None
         self._poll = select.poll()
         self._poll.register(control.fileno(), select.POLLIN)
 
@@ -99,11 +103,11 @@ class Forks:
         while True:
             for fd, _ in self._poll.poll():
                 if fd == self._control.fileno():
-                    self._start()
+                    self._hear()
                 else:
                     self._ended(fd)
 
-    def _start(self) -> None:
+    def _hear(self) -> None:
         try:
             message, fds, _, _ = socket.recv_fds(self._control, _MAX_SPEC, 8)
         except OSError:
@@ -111,20 +115,60 @@ class Forks:
         if not message:
             os._exit(0)
         spec = json.loads(message)
+        if "breed" in spec:
+            self._breed()
+            return
+        pid = self._handed_over(message, fds) or self._forked(spec, fds)
+        for fd in fds:
+            os.close(fd)
+        if pid:
+            pidfd = os.pidfd_open(pid)
+            self._live[pidfd] = (pid, spec["job"])
+            self._poll.register(pidfd, select.POLLIN)
+
+    def _breed(self) -> None:
+        """Have a child in waiting, and say which process it is: it is none of a job's."""
+        if self._spare is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            try:
+                pid = bare_fork()
+            except OSError:
+                pid = -1
+            if pid == 0:
+                ours.close()
+                self._wait_for_spec(theirs)
+            theirs.close()
+            self._spare = (pid, ours) if pid > 0 else None
+        self._say({"spare": self._spare[0] if self._spare else -1})
+
+    def _wait_for_spec(self, line: socket.socket) -> NoReturn:
+        message, fds, _, _ = socket.recv_fds(line, _MAX_SPEC, 8)
+        if not message:
+            os._exit(0)
+        self._child(json.loads(message), fds)
+
+    def _handed_over(self, message: bytes, fds: list[int]) -> int:
+        """The waiting child's process id once it has the job, 0 if there is none to take it."""
+        if self._spare is None:
+            return 0
+        (pid, line), self._spare = self._spare, None
+        with line:
+            try:
+                socket.send_fds(line, [message], fds)
+            except OSError:
+                os.waitpid(pid, 0)  # it was killed, for want of memory perhaps
+                return 0
+        return pid
+
+    def _forked(self, spec: dict[str, Any], fds: list[int]) -> int:
         try:
             pid = bare_fork()
         except OSError as error:
-            pid = -1
             self._say({"job": spec["job"], "fork_failed": error.errno})
+            return 0
         if pid == 0:
             self._child(spec, fds)
-        for fd in fds:
-            os.close(fd)
-        if pid < 0:
-            return
-        pidfd = os.pidfd_open(pid)
-        self._live[pidfd] = (pid, spec["job"])
-        self._poll.register(pidfd, select.POLLIN)
+        return pid
 
     def _child(self, spec: dict[str, Any], fds: list[int]) -> NoReturn:
         try:

@@ -9,7 +9,15 @@ MAX_DEPTH = 120
 MAX_EXPONENT = 2000
 MAX_TERMS = 10_000
 MAX_DIGITS = 400
+MANY = 400
+"""Characters an answer may have whatever the gold's length."""
 
+_STRANGE = re.compile(
+    "[^\\t\\n\\r -~\\u00a0-\\u02af\\u0370-\\u04ff\\u2000-\\u209f\\u20a0-\\u20bf\\u2100-\\u23ff\\u25a0-\\u25ff\\u2713-\\u2718\\u27c0-\\u27ef"
+    "\\u2980-\\u2aff\\ue000-\\uf8ff]"  # the last: marks that clean.py puts
+)
+"""Not Latin, Greek, Cyrillic, punctuation, currency or a mathematical sign: controls, emoji, other scripts."""
+_RUN = re.compile(r"[0-9A-Za-z]{60,}|([-+*/^=<>(){}\[\]|&%$#_])\1{7,}")
 _LITERAL = re.compile(r"\d+")
 _FACTORIAL = re.compile(r"(\d+|[)}\]])\s*!(\s*\)?\s*!)?")
 _POWER = re.compile(r"(?:\^|\*\*)\s*")
@@ -25,6 +33,17 @@ def refusal(expression: str) -> str | None:
     if any(len(digits) > MAX_DIGITS for digits in _LITERAL.findall(expression)):
         return f"a number of more than {MAX_DIGITS} digits"
     return _powers(expression) or _factorials(expression) or _series(expression)
+
+
+def unlike(gold: str, answer: str) -> str | None:
+    """Why no answer to this gold looks like that, None where one may: sympy needs 100 ms to find nothing in noise."""
+    if len(answer) > max(MANY, 8 * len(gold)):
+        return f"{len(answer)} characters for a gold of {len(gold)}"
+    if (strange := _STRANGE.search(answer)) and strange[0] not in gold:
+        return f"the character {strange[0]!a}, which no such answer has"
+    if (run := _RUN.search(answer)) and not _RUN.search(gold):
+        return f"a run of {len(run[0])} characters without a break"
+    return None
 
 
 def _powers(expression: str) -> str | None:

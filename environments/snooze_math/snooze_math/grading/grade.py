@@ -11,7 +11,7 @@ from __future__ import annotations
 from snooze_kit.pool import Grading, GradingPool, default_pool
 from snooze_kit.verdict import Verdict
 
-from snooze_math.grading.bombs import refusal
+from snooze_math.grading.bombs import refusal, unlike
 from snooze_math.grading.clean import clean
 from snooze_math.grading.compare import ExactJudge, NeedsSymbols, equal, squeeze
 from snooze_math.grading.exact import TooBig, evaluate
@@ -78,7 +78,7 @@ def _compare(gold: str, answer: str) -> Verdict | None:
         return _too_big(gold, answer, str(error))
     except RecursionError:
         return Verdict(False, "refused: nested too deep")
-    if (why := refusal(answer)) is not None:
+    if (why := unlike(gold, answer) or refusal(answer)) is not None:
         return Verdict(False, f"refused: {why}")
     return _too_big(gold, answer, why) if (why := refusal(gold)) is not None else None
 

@@ -1,0 +1,1 @@
+"""Measure a model on environments: concurrent, resumable rollouts against any OpenAI-compatible endpoint."""
