@@ -206,13 +206,15 @@ class Collection:
         self._close()
         return np.zeros(0, np.int64)
 
-    def add(self, finished: Sequence[Group]) -> None:
-        """Observe every group of a draw, keep the informative ones."""
+    def add(self, finished: Sequence[Group], rescued: Sequence[Group] = ()) -> None:
+        """Observe every group of a draw, keep the informative ones and those that `rescued` made so; the latter count as
+        what they were, for the scheduler and for survival."""
         owner, gate = self._owner, self._owner.gate
         owner.scheduler.observe_many(group.outcome for group in finished)
         wide = self.rung in ("widen", "wake")
         judged: list[Admission] = [judge(gate, group.outcome, wide=wide) for group in finished]
         owner.buffer.put(g for g, verdict in zip(finished, judged, strict=True) if verdict == "admitted")
+        owner.buffer.put(rescued)
         self._count(finished, judged)
         self._fill()
         self._places.charge(group.outcome.task for group in finished)

@@ -102,6 +102,8 @@ class Trajectory:
     version: int = 0
     """Policy version of the first sampled token."""
     last_version: int = 0
+    anchor: bool = False
+    """A stored success used as a positive example: trained by cross-entropy, without an importance ratio (B2)."""
     text: str = ""
     """The completion as the grader saw it."""
     error: str = ""

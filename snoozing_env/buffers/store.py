@@ -22,11 +22,17 @@ _LISTS = {
     "mask": pa.list_(pa.int8()),
 }
 _SCHEMA = pa.schema(
-    [("group_id", pa.int64()), ("key", pa.string()), ("prompt", pa.string()), ("gold", pa.string())]
+    [
+        ("group_id", pa.int64()),
+        ("group_version", pa.int64()),
+        ("key", pa.string()),
+        ("prompt", pa.string()),
+        ("gold", pa.string()),
+    ]
     + [("reward_G", pa.float64()), ("duration_s", pa.float64()), ("tokens", pa.int64())]
     + [(name, _LISTS[name]) for name in _LISTS]
     + [("reward", pa.float64()), ("valid", pa.bool_()), ("truncated", pa.bool_()), ("version", pa.int64())]
-    + [("last_version", pa.int64()), ("text", pa.string()), ("error", pa.string())]
+    + [("last_version", pa.int64()), ("anchor", pa.bool_()), ("text", pa.string()), ("error", pa.string())]
 )
 
 
@@ -36,6 +42,7 @@ def dump_groups(groups: Sequence[Group]) -> bytes:
     for group in groups:
         for reward, t in zip(group.outcome.rewards_G, group.trajectories, strict=True):
             row = {"group_id": group.id, "key": group.key, "prompt": group.prompt, "gold": group.gold}
+            row["group_version"] = group.outcome.version
             row |= {
                 "reward_G": float(reward),
                 "duration_s": group.outcome.duration_s,
@@ -66,7 +73,8 @@ def _group(rows: list[dict[str, Any]], index_of: Mapping[str, int]) -> Group | N
         rewards_G=np.array([row["reward_G"] for row in rows]),
         valid_G=np.array([t.valid for t in trajectories]),
         truncated_G=np.array([t.truncated for t in trajectories]),
-        version=min(t.version for t in trajectories),
+        # A group that took a stored success in is as old as its fresh rollouts.
+        version=head.get("group_version", min(t.version for t in trajectories)),
         last_version=max(t.last_version for t in trajectories),
         duration_s=head["duration_s"],
         tokens=head["tokens"],
@@ -82,5 +90,7 @@ def _group(rows: list[dict[str, Any]], index_of: Mapping[str, int]) -> Group | N
 
 
 def _trajectory(row: dict[str, Any]) -> Trajectory:
-    fields: dict[str, Any] = {name: tuple(row[name]) if name in _LISTS else row[name] for name in _TRAJECTORY}
+    fields: dict[str, Any] = {
+        name: tuple(row[name]) if name in _LISTS else row[name] for name in _TRAJECTORY if name in row
+    }
     return Trajectory(**fields)

@@ -3,6 +3,7 @@
     put      a group's successes, if the task's pass rate is at most `hard_below`; per-task quota, no two alike
     verify   the grader looks again before every reuse: what it no longer accepts is dropped, never trained
     take     hardest task first, at most one of a task per step
+    rescue   a group that failed as a whole takes one stored success of its task in: it has a gradient again
 
 The buffer stores completions, so what it hands out is off-policy: with `use = "importance"` it is corrected against
 the policy that sampled it and ages out; with `use = "anchor"` it is a positive example (cross-entropy), which has no
@@ -136,18 +137,30 @@ class SuccessBuffer:
 
     def _verified(self, key: str, verify: Verify) -> Success | None:
         """The task's least used entry that the grader accepts; rejected ones are dropped on the way."""
-        kept = self._of_task[key]
-        for digest, success in sorted(kept.items(), key=lambda item: item[1].uses):
-            verdict = verify(success)
-            if verdict is False:
-                del kept[digest]
-                self.dropped += 1
-            elif verdict:
-                kept[digest] = replace(success, uses=success.uses + 1)
+        for success in sorted(self._of_task[key].values(), key=lambda success: success.uses):
+            if self.verified(success, verify(success)):
                 return success
-        if not kept:
-            del self._of_task[key]
         return None
+
+    def candidates(self, key: str, *, version: int) -> list[Success]:
+        """A task's entries that may be used at `version`, the least used first; each still to be verified."""
+        if self.config.use == "importance":
+            self.expire(version=version)
+        return sorted(self._of_task.get(key, {}).values(), key=lambda success: success.uses)
+
+    def verified(self, success: Success, verdict: bool | None) -> bool:
+        """Take the grader's newest verdict on an entry in; whether it may be used now."""
+        kept = self._of_task.get(success.key, {})
+        if success.digest not in kept:
+            return False
+        if verdict is False:
+            del kept[success.digest]
+            self.dropped += 1
+            if not kept:
+                del self._of_task[success.key]
+        elif verdict:
+            kept[success.digest] = replace(success, uses=success.uses + 1)
+        return bool(verdict)
 
     def expire(self, *, version: int) -> int:
         """Forget entries past the age bound; returns how many."""

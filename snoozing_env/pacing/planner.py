@@ -67,6 +67,8 @@ class Planner:
         self.version = 0
         """Weights that the engine serves; behind `step` while a step is being trained."""
         self.counts = Counts()
+        self.shrunk = False
+        """Whether B ever fell."""
         self._running: dict[int, Flight] = {}
         self._accepted: list[Group] = []
 
@@ -117,6 +119,11 @@ class Planner:
         """Weight updates between the group's first token and the next step."""
         return self.step - group.outcome.version
 
+    def resize(self, batch: int) -> None:
+        """Train B groups per step from the next on; the rest of a batch comes from elsewhere."""
+        self.shrunk = self.shrunk or batch < self.batch
+        self.batch = batch
+
     def publish(self, version: int) -> None:
         """The engine serves these weights from now on."""
         if not self.version <= version <= self.step:
@@ -148,11 +155,16 @@ class Planner:
         )
 
     def take(self) -> list[Group]:
-        """The ≤ B oldest accepted groups, for the next step; the step counts as trained."""
+        """The ≤ B oldest accepted groups, for the next step; the step counts as trained.
+
+        More than B where B fell since they started and this is the last step that may train them.
+        """
         self.expire()
         # Oldest weights first: their last possible step comes first. Equal ones in the order of dispatch.
         self._accepted.sort(key=lambda group: (group.outcome.version, group.id))
-        taken, self._accepted = self._accepted[: self.batch], self._accepted[self.batch :]
+        last = sum(self.lag(group) == self.config.bound for group in self._accepted)
+        n = max(self.batch, last if self.shrunk else 0)
+        taken, self._accepted = self._accepted[:n], self._accepted[n:]
         self.counts.trained += len(taken)
         self.step += 1
         return taken

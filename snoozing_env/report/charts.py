@@ -136,6 +136,28 @@ def accuracy_section(drawn: Sequence[Style]) -> str:
     )  # fmt: skip
 
 
+def sides_section(drawn: Sequence[Style]) -> str:
+    """Held-out accuracy of every side of a conflict in one chart, colours for arms and dashes for sides."""
+    names = sorted({name for style in drawn for e in style.run.evals for name in e.by_side or {}})
+    if len(names) < 2:
+        return ""
+    series = [sided(style, name, dash) for style in drawn for dash, name in enumerate(names)]
+    accuracy = Axis(label="held-out accuracy", show=share, low=0.0, high=1.0)
+    chart = line_chart(series, x=STEP, y=accuracy, width=2 * LARGE[0], height=LARGE[1] + 40)
+    key = legend([(one.label, one.colour, one.dash) for one in series])
+    note = "One side rising while the other falls is a policy that unlearns one behaviour for its opposite."
+    return section("Both sides", note, [figure(" and ".join(names), "", chart, "wide")], css="one", key=key)
+
+
+def sided(style: Style, name: str, dash: int) -> Series:
+    """Held-out accuracy of one side of a run by step."""
+    points = [(float(e.step), by[name]) for e in style.run.evals if name in (by := e.by_side or {})]
+    label = f"{style.run.label}, {name}"
+    return Series(
+        label=label, x=[x for x, _ in points], y=[y for _, y in points], colour=style.colour, dash=dash
+    )
+
+
 def groups_section(drawn: Sequence[Style]) -> str:
     """Generated against trained, one panel per run on a common scale, and the running cost."""
     top = max((s.generated_groups or 0 for style in drawn for s in style.run.steps), default=0)

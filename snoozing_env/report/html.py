@@ -21,6 +21,7 @@ from snoozing_env.report.charts import (
     groups_section,
     health_section,
     pool_section,
+    sides_section,
     styles,
     time_section,
 )
@@ -58,6 +59,7 @@ def render(runs: Sequence[Run]) -> str:
         _cards(runs),
         f"<section>{headline_table(drawn)}{_headline_note(runs)}</section>",
         accuracy_section(drawn),
+        sides_section(drawn),
         groups_section(drawn),
         pool_section(drawn),
         events_section(drawn),

@@ -107,6 +107,8 @@ class EvalRecord:
     n_tasks: int | None = None
     n_samples: int | None = None
     by_domain: Mapping[str, float] | None = None
+    by_side: Mapping[str, float] | None = None
+    """Per one-sided behaviour, e.g. "answer" and "abstain"; None or {} = the tasks name no sides."""
     samples: tuple[Sample, ...] | None = None
 
     def __post_init__(self) -> None:

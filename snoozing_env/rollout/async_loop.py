@@ -46,6 +46,10 @@ class Watcher:
     def expired(self, groups: Sequence[Group]) -> None:
         """Accepted groups that were too old when their step came."""
 
+    async def rescue(self, group: Group) -> Group | None:
+        """A group that failed as a whole, made informative by other means; None = it stays as it is."""
+        return None
+
 
 @dataclass(slots=True)
 class Tally:
@@ -196,17 +200,18 @@ class AsyncLoop:
             raise
         else:
             self._failing_since, self._failures = None, 0
-            self._finish(flight, group)
+            self._finish(flight, group, await self._watcher.rescue(group))
 
-    def _finish(self, flight: Flight, group: Group) -> None:
+    def _finish(self, flight: Flight, group: Group, rescued: Group | None) -> None:
         self.scheduler.observe(group.outcome)
         self.durations.observe(flight.task, group.outcome.duration_s or self._now() - flight.started_s)
         verdict = judge(self.gate, group.outcome, wide=self._rung() in ("widen", "wake"))
-        fate = self.planner.finish(flight.id, group, admitted=verdict == "admitted")
+        used = group if rescued is None else rescued
+        fate = self.planner.finish(flight.id, used, admitted=verdict == "admitted" or rescued is not None)
         self._tally.add(group, verdict)
         if fate == "over_age" and self.planner.config.over_age == "requeue":
             self.scheduler.offer(flight.task)
-        self._watcher.finished(group, fate)
+        self._watcher.finished(used, fate)
 
     def _lose(self, flight: Flight) -> None:
         self.planner.lose(flight.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,8 @@ class Evaluation:
     n_tasks: int
     n_samples: int
     by_domain: dict[str, float]
+    by_side: dict[str, float]
+    """Per one-sided behaviour (`side` of the task data); {} where tasks name none."""
     groups: tuple[Group, ...]
 
     def samples(self) -> list[dict[str, Any]]:
@@ -84,7 +87,8 @@ async def evaluate(runner: GroupRunner, config: EvaluationConfig) -> Evaluation:
         high=high,
         n_tasks=len(judged),
         n_samples=sum(int(g.outcome.valid_rewards.size) for g in judged),
-        by_domain=_by_domain(runner.catalogue, judged, means),
+        by_domain=_mean_by(runner.catalogue.domains, judged, means),
+        by_side=_mean_by([info.side or "" for info in runner.catalogue.infos], judged, means),
         groups=tuple(judged),
     )
 
@@ -99,8 +103,10 @@ def check_held_out(train: Catalogue, held_out: Catalogue) -> None:
         )
 
 
-def _by_domain(catalogue: Catalogue, groups: list[Group], means: Floats) -> dict[str, float]:
+def _mean_by(names: Sequence[str], groups: Sequence[Group], means: Floats) -> dict[str, float]:
+    """Mean per name of the groups' tasks, unnamed ones left out."""
     values: dict[str, list[float]] = {}
     for group, mean in zip(groups, means, strict=True):
-        values.setdefault(catalogue.domains[group.outcome.task], []).append(float(mean))
-    return {domain: float(np.mean(v)) for domain, v in sorted(values.items())}
+        if name := names[group.outcome.task]:
+            values.setdefault(name, []).append(float(mean))
+    return {name: float(np.mean(v)) for name, v in sorted(values.items())}

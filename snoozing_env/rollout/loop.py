@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from snoozing_env.buffers.fresh import FreshBuffer
@@ -44,6 +44,8 @@ class StepBatch:
     rungs: tuple[Rung, ...]
     """Rungs of the saturation ladder that this step climbed beyond refilling."""
     seconds: float
+    replayed: int = 0
+    """Of the groups, those that were trained before."""
 
     @property
     def trained_tokens(self) -> int:
@@ -72,11 +74,12 @@ class SyncLoop:
         gate: GateConfig,
         ladder: Ladder,
         on_finished: Callable[[Sequence[Group], int], None] | None = None,
+        rescue: Callable[[Group], Awaitable[Group | None]] | None = None,
     ) -> None:
         self.runner, self.scheduler, self.buffer, self.ladder = runner, scheduler, buffer, ladder
         self.collector = Collector(scheduler, buffer, gate=gate, ladder=ladder)
         self.next_group_id = 0
-        self._on_finished = on_finished
+        self._on_finished, self._rescue = on_finished, rescue
         """Told of every finished group, informative or not, and the version that is trained."""
 
     async def collect(self, batch: int, *, version: int) -> StepBatch:
@@ -97,10 +100,17 @@ class SyncLoop:
             finished = await run_all(self.runner.run(int(t), group_id=first + i) for i, t in enumerate(drawn))
             if self._on_finished is not None:
                 self._on_finished(finished, version)
-            step.add(finished)
+            step.add(finished, await self._rescued(finished))
         if not step.groups:
             raise SaturationError(saturation_report(step.generated, step.verdicts, self.scheduler))
         return self._step_batch(step, started)
+
+    async def _rescued(self, finished: Sequence[Group]) -> list[Group]:
+        """Groups that a stored success gives a gradient."""
+        if self._rescue is None:
+            return []
+        joined = [await self._rescue(group) for group in finished]
+        return [group for group in joined if group is not None]
 
     def _step_batch(self, step: Collection, started: float) -> StepBatch:
         return StepBatch(

@@ -109,6 +109,27 @@ class GroupRunner:
         reasons = await asyncio.gather(*(self._score(task, trace) for trace in traces))
         return [self._trajectory(c, t, r) for c, t, r in zip(completions, traces, reasons, strict=True)]
 
+    async def regrade(self, index: int, trajectory: Trajectory) -> bool | None:
+        """Whether the grader gives a stored completion the maximum reward today; None = it could not say, or the task
+        is one of several turns, whose episode a completion does not hold."""
+        task, opening = self.catalogue.tasks[index], self._opening(index)
+        if needs_harness(self.catalogue.env, task, self.catalogue.config.harness):
+            return None
+        completion = Completion(
+            prompt_ids=trajectory.prompt_ids,
+            token_ids=trajectory.completion_ids,
+            logprobs=trajectory.logprobs,
+            text=trajectory.text,
+            finish_reason="length" if trajectory.truncated else "stop",
+            version=trajectory.version,
+            last_version=trajectory.last_version,
+        )
+        trace = self._traces.open(task, opening.typed, completion, started=time.time())
+        if await self._score(task, trace):
+            return None
+        low, width = self._scale
+        return (trace.reward - low) / width >= 1.0 - 1e-6
+
     async def _score(self, task: vf.Task, trace: Trace) -> str:
         """Grade a trace; the reason when there is no verdict, else empty. The failure boundary."""
         reason = ""

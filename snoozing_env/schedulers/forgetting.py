@@ -143,8 +143,10 @@ class Forgetting:
         known = [c for c, name in enumerate(self.cells) if name in state]
         for c in known:
             self._pass_C[c], self._held_C_T[c], self._lapsed_C_T[c] = state[self.cells[c]]
-        if known:
-            self._judge(np.asarray(known, np.int64))
+        # A cell without a re-check has the prior's mean as it was configured, not that of the grid.
+        measured = np.asarray([c for c in known if self.rechecks()[c] > 0], np.int64)
+        if len(measured):
+            self._judge(measured)
 
 
 def _exposure(share: float) -> float:

@@ -112,7 +112,8 @@ class Calibration:
 
     def __call__(self, raw: Floats32) -> Floats32:
         z = (logit(raw) - np.float32(self.mean)) * np.float32(self.slope / self.deviation)
-        return 1 / (1 + np.exp(-(z + np.float32(self.intercept))))
+        # The logistic function by tanh, which does not overflow.
+        return np.float32(0.5) * (1 + np.tanh(np.float32(0.5) * (z + np.float32(self.intercept))))
 
 
 def logit(p: Floats32) -> Floats32:

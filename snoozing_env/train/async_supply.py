@@ -68,8 +68,9 @@ class AsyncSupply(Watcher):
 
         self._call(tell)
 
-    def collect(self, version: int, *, meanwhile: Callable[[], None]) -> StepBatch:
+    def collect(self, version: int, *, groups: int, meanwhile: Callable[[], None]) -> StepBatch:
         async def next_batch() -> StepBatch:
+            self._planner.resize(groups)
             if self._planner.step != version:
                 raise RuntimeError(f"the trainer asks for step {version}, step {self._planner.step} is next")
             batch = await self._loop.next_batch()
@@ -87,6 +88,10 @@ class AsyncSupply(Watcher):
         self._journal.append(group, fate)
         self._ledger.finish(group.id, fate, group.outcome.version)
         self._parts.outcomes.append([group], step=self._planner.step + 1)
+        self._parts.reuse.store(group)
+
+    async def rescue(self, group: Group) -> Group | None:
+        return await self._parts.reuse.rescue(group, version=self._planner.step)
 
     def lost(self, flight: Flight) -> None:
         self._ledger.lose(flight.id)

@@ -93,5 +93,6 @@ def eval_record(step: int, result: Evaluation) -> EvalRecord:
         n_tasks=result.n_tasks,
         n_samples=result.n_samples,
         by_domain=result.by_domain,
+        by_side=result.by_side,
         samples=tuple(Sample(**sample) for sample in result.samples()),
     )

@@ -10,6 +10,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_config import ConfigFileError, cli
 
 from snoozing_env.buffers.fresh import FreshConfig
+from snoozing_env.buffers.replay import ReplayConfig
+from snoozing_env.buffers.success import SuccessConfig
 from snoozing_env.config import FrozenConfig, explain, parse_config
 from snoozing_env.errors import ConfigError, did_you_mean
 from snoozing_env.fallback import FallbackConfig
@@ -77,6 +79,10 @@ class Recipe(FrozenConfig):
     gate: GateConfig = GateConfig()
     ladder: LadderConfig = LadderConfig()
     buffer: FreshConfig = FreshConfig()
+    replay: ReplayConfig | None = None
+    """Train groups more than once (seed S1): `replay.fresh` of each batch is generated for it. None = never."""
+    success: SuccessConfig | None = None
+    """Keep rare successes and let them join groups that failed as a whole. None = off."""
     pacing: PacingConfig = PacingConfig()
     """How far generation may run ahead: `max_staleness` 0 is synchronous; more needs an engine of its own (vllm)."""
     train: TrainConfig = TrainConfig()

@@ -37,6 +37,7 @@ from snoozing_env.train.async_supply import AsyncSupply
 from snoozing_env.train.checkpoints import MARK
 from snoozing_env.train.held_out import HeldOut
 from snoozing_env.train.recipe import Recipe
+from snoozing_env.train.reuse import Reuse
 from snoozing_env.train.supply import Parts, Supply, SyncSupply
 from snoozing_env.train.weights import WeightTransfer
 from snoozing_env.train.weights_fleet import FleetTransfer
@@ -85,12 +86,20 @@ class Session:
         self.scheduler = Curriculum(recipe.scheduler, train.infos, recipe.seed)
         self.rollouts = GroupRunner(train, engine, recipe.rollout, seed=recipe.seed)
         self.outcomes = OutcomeLog(recipe.directory / OUTCOMES_FILE, train.infos)
+        self.reuse = Reuse(
+            recipe.replay,
+            recipe.success,
+            runner=self.rollouts,
+            scheduler=self.scheduler,
+            seed=recipe.seed,
+        )
         parts = Parts(
             recipe=recipe,
             infos=train.infos,
             runner=self.rollouts,
             scheduler=self.scheduler,
             outcomes=self.outcomes,
+            reuse=self.reuse,
         )
         self.supply = _build_supply(parts, loop or asyncio.Runner())
         self.held_out = HeldOut(
@@ -128,7 +137,10 @@ class Session:
         seconds_sync = self._publish(step, model)
         if step % self.recipe.evaluation.every == 0:
             self.evaluate(step)
-        batch = self.supply.collect(step, meanwhile=lambda: self._meanwhile(model))
+        size = self.recipe.train.batch_groups
+        fresh = self.reuse.fresh(size, version=step)
+        batch = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
+        batch = self.reuse.complete(batch, size)
         self._pending = _Pending(batch, seconds_sync, time.perf_counter())
         return batch.groups
 
@@ -230,6 +242,7 @@ class Session:
         }
         try:
             state |= self.supply.save(directory, self._save_scheduler)
+            state["reuse"] = self.reuse.save(directory)
             write_atomically(directory / MARK, json.dumps(state).encode())
         except OSError as error:
             raise StateError(
@@ -254,6 +267,9 @@ class Session:
                 f"the checkpoint {directory} was made by {made_by}, this run uses {wanted}; keep pacing.max_staleness at 0, "
                 "or above it, as it was"
             )
+        self.reuse.load(
+            directory, state.get("reuse", {}), {t.key: i for i, t in enumerate(self._train.infos)}
+        )
         if said := self.supply.load(directory, state):
             self.progress.say(said)
         self._seconds_before = state["seconds"]

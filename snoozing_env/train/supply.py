@@ -22,7 +22,8 @@ from snoozing_env.rollout.loop_thread import LoopThread
 from snoozing_env.rollout.runner import GroupRunner
 from snoozing_env.schedulers import Curriculum
 from snoozing_env.train.recipe import Recipe
-from snoozing_env.types import TaskInfo
+from snoozing_env.train.reuse import Reuse
+from snoozing_env.types import Group, TaskInfo
 
 T = TypeVar("T")
 GROUPS_FILE = "groups.parquet"
@@ -37,6 +38,7 @@ class Parts:
     runner: GroupRunner
     scheduler: Curriculum
     outcomes: OutcomeLog
+    reuse: Reuse
 
     @property
     def index_of(self) -> dict[str, int]:
@@ -54,8 +56,8 @@ class Supply(Protocol):
         """The engine serves the weights of `version` from now on."""
         ...
 
-    def collect(self, version: int, *, meanwhile: Callable[[], None]) -> StepBatch:
-        """The groups of the step at `version`; `meanwhile` is called now and then while waiting for them."""
+    def collect(self, version: int, *, groups: int, meanwhile: Callable[[], None]) -> StepBatch:
+        """So many groups for the step at `version`; `meanwhile` is called now and then while waiting for them."""
         ...
 
     def save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
@@ -83,6 +85,7 @@ class SyncSupply:
     def __init__(self, parts: Parts, loop: asyncio.Runner | LoopThread) -> None:
         recipe, self._parts = parts.recipe, parts
         self._runner = loop
+        self._version = 0
         self._buffer = FreshBuffer(recipe.buffer)
         self.loop = SyncLoop(
             parts.runner,
@@ -90,7 +93,8 @@ class SyncSupply:
             self._buffer,
             gate=recipe.gate,
             ladder=Ladder(recipe.ladder),
-            on_finished=lambda groups, version: parts.outcomes.append(groups, step=version + 1),
+            on_finished=self._finished,
+            rescue=self._rescue,
         )
 
     def run(self, program: Callable[[], Awaitable[T]]) -> T:
@@ -102,8 +106,17 @@ class SyncSupply:
     def publish(self, version: int) -> None:
         self._parts.runner.engine.set_version(version)
 
-    def collect(self, version: int, *, meanwhile: Callable[[], None]) -> StepBatch:
-        return self.run(lambda: self.loop.collect(self._parts.recipe.train.batch_groups, version=version))
+    def collect(self, version: int, *, groups: int, meanwhile: Callable[[], None]) -> StepBatch:
+        self._version = version
+        return self.run(lambda: self.loop.collect(groups, version=version))
+
+    def _finished(self, groups: Sequence[Group], version: int) -> None:
+        self._parts.outcomes.append(groups, step=version + 1)
+        for group in groups:
+            self._parts.reuse.store(group)
+
+    async def _rescue(self, group: Group) -> Group | None:
+        return await self._parts.reuse.rescue(group, version=self._version)
 
     def save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
         and_also(directory)

@@ -51,19 +51,19 @@ class Measured:
 
 def figures(quick: bool) -> dict[str, Any]:
     """Correlations and calibration per pool, and what selection makes of them."""
-    splits = 5 if quick else 20
+    splits = 2 if quick else 20
     found: dict[str, Any] = {"made": _made(splits, quick)}
     if not SHARED.exists():
         found["gsm8k"] = f"skipped: {SHARED} is not there"
     elif quick:
         gsm8k = _gsm8k(400)
-        found["gsm8k"] = {**_reliability(gsm8k), **_rules(gsm8k, splits, (K,))}
+        found["gsm8k"] = {**_reliability(gsm8k), **_rules(gsm8k, splits, (K,), models=False)}
     else:
         gsm8k, effort, xstest = _gsm8k(), _gsm8k(effort=True), _xstest()
         found["gsm8k"] = {**_reliability(gsm8k), **_rules(gsm8k, splits, (64, K, 1000))}
         found["gsm8k effort"] = _rules(effort, splits, (K, 1000))
         found["xstest"] = {**_reliability(xstest), **_rules(xstest, splits, (K,))}
-    found["selection"] = _selection(2 if quick else 10)
+    found["selection"] = _selection(1 if quick else 10)
     return found
 
 

@@ -64,9 +64,22 @@ def main(parts: Sequence[Part] = PARTS, title: str = "bench-light") -> None:
 
     # The full set runs alone, part by part; the quick one is for a look and shares the two cores.
     with ThreadPoolExecutor(max_workers=2 if quick else 1) as pool:
-        results = {p.number: r for p, r in zip(chosen, pool.map(measure, chosen), strict=True)}
+        results = {p.module: r for p, r in zip(chosen, pool.map(measure, chosen), strict=True)}
     console.print(_table(chosen, results, title))
-    print(json.dumps({number: results[number] for number in sorted(results, key=lambda n: (len(n), n))}))
+    print(json.dumps(_by_number(chosen, results)))
+
+
+def _by_number(parts: Sequence[Part], results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Figures by must-show number. A module may measure several ("3-4", or figures keyed by number itself), and several
+    may add to one, which then has an entry for each."""
+    merged: dict[str, dict[str, Any]] = {}
+    for part in parts:
+        row = results[part.module]
+        own = {key: value for key, value in row.items() if key.isdigit()}
+        for number, value in (own or dict.fromkeys(part.number.split("-"), row)).items():
+            merged.setdefault(number, {})[part.module] = value
+    ordered = sorted(merged.items(), key=lambda item: int(item[0]))
+    return {number: next(iter(v.values())) if len(v) == 1 else v for number, v in ordered}
 
 
 def _run(part: Part, quick: bool) -> dict[str, Any]:
@@ -89,10 +102,10 @@ def _table(parts: Sequence[Part], results: Mapping[str, Mapping[str, Any]], titl
         table.add_row(
             part.number,
             f"[bold]{part.title}[/bold]",
-            f"{results[part.number]['seconds']} s",
+            f"{results[part.module]['seconds']} s",
             end_section=False,
         )
-        for name, value in results[part.number].items():
+        for name, value in results[part.module].items():
             if isinstance(value, Mapping):
                 for key, entry in value.items():
                     table.add_row("", f"{name} · {key}", _short(entry))

@@ -75,8 +75,8 @@ MUTATIONS = {
         passes=False,
     ),
     "the save of the snooze generator": Mutation(
-        file="curriculum.py",
-        old=r'self\._snooze_rng\.bit_generator\.state = meta\["snooze_rng"\]',
+        file="snooze.py",
+        old=r'self\._rng\.bit_generator\.state = state\["rng"\]',
         new="pass",
         law="a_restored_twin_goes_on_alike",
     ),

@@ -198,6 +198,30 @@ def test_names_and_domains_and_recipes_from_the_log_stay_text(tmp_path: Path) ->
     assert not any(name.startswith("on") for _, attrs in reader.tags for name in attrs)
 
 
+def test_both_sides_of_a_conflict_share_one_chart_and_runs_without_sides_have_none(
+    page: str, tmp_path: Path
+) -> None:
+    paths = []
+    for arm, end in (("permanent", 0.1), ("snooze", 0.8)):
+        paths.append(tmp_path / arm / "metrics.jsonl")
+        paths[-1].parent.mkdir()
+        with RunLog(paths[-1]) as log:
+            log.append(RunRecord(name="qa", arm=arm, seed=0))
+            for step, answer in ((0, 0.5), (10, end)):
+                log.append(EvalRecord(step=step, accuracy=0.5, by_side={"answer": answer, "abstain": 0.6}))
+    written = write_report(paths, tmp_path / "r.html").read_text(encoding="utf-8")
+    chart = next(
+        a["aria-label"]
+        for a in Reader(written).named("svg")
+        if "permanent, answer" in (a.get("aria-label") or "")
+    )
+    assert chart == (
+        "held-out accuracy by step: permanent, abstain ends at 60 %; permanent, answer ends at 10 %; "
+        "snooze, abstain ends at 60 %; snooze, answer ends at 80 %"
+    )
+    assert "Both sides" not in page
+
+
 def test_the_content_policy_admits_the_script_of_the_page_and_no_other(page: str) -> None:
     script = re.search(r"<script>(.*?)</script>", page, re.DOTALL)
     assert script is not None

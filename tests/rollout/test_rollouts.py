@@ -164,6 +164,18 @@ def test_evaluation_counts_every_task_and_leaves_unknown_verdicts_out(echo: Load
         )
 
 
+def test_evaluation_tells_the_sides_of_a_conflict_apart(echo: Load) -> None:
+    config = EnvironmentConfig(
+        id="snooze-groundedqa", taskset={"style": "bare", "size": 10, "unanswerable_share": 0.5}
+    )
+    result = asyncio.run(
+        evaluate(runner(load_catalogue(config), ScriptedEngine(lambda p, k: "?")), EvaluationConfig())
+    )
+    assert result.by_side == {"abstain": 1.0, "answer": pytest.approx(0.05)}
+    plain = asyncio.run(evaluate(runner(echo(), ScriptedEngine(right)), EvaluationConfig()))
+    assert plain.by_side == {}
+
+
 def test_training_on_held_out_tasks_is_refused(echo: Load) -> None:
     with pytest.raises(CatalogueError, match=r"2 of the 2 held-out tasks are also trained on"):
         check_held_out(echo(), echo(words=["red", "blue"]))

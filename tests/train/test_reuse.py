@@ -1,0 +1,139 @@
+"""Replayed groups and stored successes in a run of the lab policy."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from snoozing_env.buffers.success import SuccessConfig
+from snoozing_env.report.runlog import FILE_NAME, StepRecord, read
+from snoozing_env.schedulers import build_scheduler
+from snoozing_env.train.recipe import Recipe
+from snoozing_env.train.reuse import Reuse
+from snoozing_env.train.run import RunOptions, train
+from snoozing_env.types import Group, GroupOutcome, TaskInfo, Trajectory
+from tests.train.killing import differences, run_to_the_end, run_with_kills, trail_of
+from tests.train.small import small_recipe
+
+
+def run(made: Recipe) -> list[StepRecord]:
+    train(made, RunOptions(), console=Console(file=io.StringIO()))
+    return [record for record in read(made.directory / FILE_NAME) if isinstance(record, StepRecord)]
+
+
+def test_replay_halves_what_is_generated_and_trains_as_many_groups(tmp_path: Path):
+    plain = run(small_recipe(tmp_path / "plain"))
+    replayed = run(small_recipe(tmp_path / "replayed", replay={"fresh": 0.5}))
+    assert sum(s.trained_groups for s in replayed) >= sum(s.trained_groups for s in plain) > 40
+    tokens = [sum(s.generated_tokens or 0 for s in steps[1:]) for steps in (plain, replayed)]
+    assert tokens[1] < 0.75 * tokens[0]
+    assert max(s.lag_mean or 0.0 for s in replayed) > 0
+    stale = [s.ratio_mean for s in replayed if s.lag_mean and s.ratio_mean is not None]
+    assert any(abs(ratio - 1.0) > 1e-6 for ratio in stale), (
+        "replayed rows are corrected for the policy that made them"
+    )
+
+
+def test_a_run_with_replay_is_the_same_after_kills(tmp_path: Path):
+    reuse: dict[str, Any] = {"replay": {"fresh": 0.5}, "success": {"hard_below": 0.5}}
+    whole, killed = small_recipe(tmp_path / "whole", **reuse), small_recipe(tmp_path / "killed", **reuse)
+    run_to_the_end(whole)
+    assert len(list(run_with_kills(killed, kills=2, seed=3))) == 2
+    assert differences(trail_of(whole), trail_of(killed)) == []
+
+
+# -- rescue -------------------------------------------------------------------------------------------------
+
+
+def rolled(reward: float, token: int, version: int = 0) -> Trajectory:
+    return Trajectory(
+        prompt_ids=(1,), completion_ids=(token,), logprobs=(-1.0,), mask=(1,), reward=reward, version=version
+    )
+
+
+def group(id: int, *rewards: float, version: int = 0) -> Group:
+    trajectories = tuple(rolled(r, 10 * id + i, version) for i, r in enumerate(rewards))
+    outcome = GroupOutcome(task=0, rewards_G=np.array(rewards), version=version)
+    return Group(id=id, key="hard", outcome=outcome, trajectories=trajectories)
+
+
+class Grader:
+    """Grades again with a fixed opinion."""
+
+    def __init__(self, opinion: Callable[[Trajectory], bool | None]) -> None:
+        self.opinion = opinion
+
+    async def regrade(self, index: int, trajectory: Trajectory) -> bool | None:
+        return self.opinion(trajectory)
+
+
+def reuse(opinion: Callable[[Trajectory], bool | None], **config: Any) -> Reuse:
+    scheduler = build_scheduler({"kind": "uniform"}, [TaskInfo(key="hard", difficulty_prior=0.05)], 0)
+    made = SuccessConfig(**config)
+    return Reuse(None, made, runner=Grader(opinion), scheduler=scheduler, seed=0)  # type: ignore[arg-type]
+
+
+def rescued(kept: Reuse, failed: Group, version: int = 1) -> Group | None:
+    return asyncio.run(kept.rescue(failed, version=version))
+
+
+def test_a_group_that_failed_as_a_whole_takes_a_stored_success_of_its_task_in():
+    kept = reuse(lambda trajectory: True)
+    kept.store(group(0, 0.0, 1.0, 0.0))
+    joined = rescued(kept, group(1, 0.0, 0.0, 0.0, version=1))
+    assert joined is not None
+    assert joined.outcome.rewards_G.tolist() == [0.0, 0.0, 1.0]
+    assert joined.trajectories[2] == replace(rolled(1.0, 1), anchor=False)
+    assert joined.outcome.version == 1
+    assert kept.rescued == 1
+
+
+def test_groups_that_have_a_gradient_or_no_stored_success_stay_as_they_are():
+    kept = reuse(lambda trajectory: True)
+    assert rescued(kept, group(1, 0.0, 0.0)) is None
+    kept.store(group(0, 0.0, 1.0))
+    assert rescued(kept, group(2, 0.0, 1.0)) is None
+    assert rescued(kept, group(3, 1.0, 1.0)) is None
+
+
+def test_a_poisoned_success_is_dropped_and_one_that_cannot_be_graded_waits():
+    poisoned = reuse(lambda trajectory: False)
+    poisoned.store(group(0, 0.0, 1.0))
+    assert rescued(poisoned, group(1, 0.0, 0.0)) is None
+    assert poisoned.metrics()["success/dropped"] == 1.0
+    assert poisoned.metrics()["success/held"] == 0.0
+    waiting = reuse(lambda trajectory: None)
+    waiting.store(group(0, 0.0, 1.0))
+    assert rescued(waiting, group(1, 0.0, 0.0)) is None
+    assert waiting.metrics()["success/held"] == 1.0
+
+
+def test_an_anchor_is_marked_and_an_old_success_is_used_only_as_one():
+    anchor = reuse(lambda trajectory: True, use="anchor", max_staleness=1)
+    importance = reuse(lambda trajectory: True, max_staleness=1)
+    for kept in (anchor, importance):
+        kept.store(group(0, 0.0, 1.0))
+    joined = rescued(anchor, group(1, 0.0, 0.0), version=9)
+    assert joined is not None
+    assert joined.trajectories[1].anchor
+    assert rescued(importance, group(1, 0.0, 0.0), version=9) is None
+
+
+def test_both_buffers_come_back_from_their_files(tmp_path: Path):
+    kept = reuse(lambda trajectory: True)
+    kept.store(group(0, 0.0, 1.0))
+    rescued(kept, group(1, 0.0, 0.0))
+    state = kept.save(tmp_path)
+    again = reuse(lambda trajectory: True)
+    again.load(tmp_path, state, {"hard": 0})
+    assert again.success is not None
+    assert kept.success is not None
+    assert again.success.entries == kept.success.entries
+    assert again.metrics() == kept.metrics()
