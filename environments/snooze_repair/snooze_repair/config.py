@@ -17,9 +17,9 @@ class SandboxConfig(vf.BaseConfig):
 
     backend: Literal["docker", "local"] = "docker"
     """`local` has no walls: commands of the policy run as you. For machines without Docker, and scripted policies only."""
-    boxes: int = Field(8, ge=1)
+    boxes: int = Field(default=8, ge=1)
     """Boxes at once. An episode holds one for its whole length; further episodes wait."""
-    spares: int = Field(1, ge=0)
+    spares: int = Field(default=1, ge=0)
     """Boxes that stand by, so that a lost one costs nobody a start."""
     hosts: list[str] = Field(default_factory=list)
     """Docker endpoints to spread the boxes over; [] = the one of the environment."""
@@ -31,19 +31,19 @@ class RepairTaskConfig(vf.TaskConfig):
     """`--env.taskset.task.*`: limits of an episode."""
 
     sandbox: SandboxConfig = SandboxConfig()
-    turns: int = Field(30, ge=20, le=50)
+    turns: int = Field(default=30, ge=20, le=50)
     """Replies that the policy may give in one episode."""
-    command_cpu_s: float = Field(10.0, gt=0)
+    command_cpu_s: float = Field(default=10.0, gt=0)
     """CPU seconds of one shell command."""
-    command_wall_s: float = Field(30.0, gt=0)
+    command_wall_s: float = Field(default=30.0, gt=0)
     """Wall seconds of one shell command."""
-    tools_wall_s: float = Field(300.0, gt=0)
+    tools_wall_s: float = Field(default=300.0, gt=0)
     """Wall seconds of all tools of an episode together; over, the episode ends as it stands."""
-    output_chars: int = Field(6000, ge=500)
+    output_chars: int = Field(default=6000, ge=500)
     """Characters of a tool's output that the policy is shown: the head and the tail, with a note between them."""
-    file_bytes: int = Field(65_536, ge=1024)
+    file_bytes: int = Field(default=65_536, ge=1024)
     """Largest file that can be edited or submitted."""
-    tests_cpu_s: float = Field(4.0, gt=0)
+    tests_cpu_s: float = Field(default=4.0, gt=0)
     """CPU seconds of the hidden tests; the working programs need a tenth of one."""
 
 
@@ -55,7 +55,7 @@ class RepairConfig(vf.TasksetConfig):
     """`eval` holds whole projects that `train` has not."""
     levels: list[int] = Field(default_factory=list)
     """Only these levels, 1 (easy) to 5; [] = all."""
-    size: int | None = Field(None, gt=0)
+    size: int | None = Field(default=None, gt=0)
     """Tasks, drawn by `seed`; None = all."""
     seed: int = 0
     """Draws the sample and its order."""
@@ -65,7 +65,7 @@ class RepairConfig(vf.TasksetConfig):
     Longer than the usual 5: an episode costs some twenty times a single reply, so a re-check is dear, and the other
     bugs of the same project (one `cluster`) stay awake and notice forgetting first.
     """
-    turn_s: float = Field(3.0, gt=0)
+    turn_s: float = Field(default=3.0, gt=0)
     """Seconds one turn of a rollout is expected to take, generation included; scales `duration_s`."""
 
     @field_validator("levels")

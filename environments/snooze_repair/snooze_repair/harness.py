@@ -15,8 +15,9 @@ from typing import Any
 
 import aiohttp
 import verifiers.v1 as vf
-from snooze_kit.harness import _wire as opening
+from verifiers.v1.dialects.chat import message_to_wire
 from verifiers.v1.errors import MODEL_TRANSPORT_ERROR_EXIT_CODE
+from verifiers.v1.types import Messages
 
 from snooze_repair.tools import TOOLS, Tools
 from snooze_repair.workspace import Workspace
@@ -64,10 +65,12 @@ class RepairHarness(vf.Harness[RepairHarnessConfig]):
         # The server answers when the model has: its deadline is the rollout's, not aiohttp's 5 minutes.
         timeout = aiohttp.ClientTimeout(total=None)
         headers = {"Authorization": f"Bearer {secret}"}
+        # What holds if a limit or a deadline of the run ends the conversation: not submitted.
+        trace.info["repair"] = {"ended": "interrupted"}
         async with aiohttp.ClientSession(timeout=timeout, headers=headers) as http:
             episode = _Episode(http, f"{endpoint}/chat/completions", ctx.model, runtime, data)
             try:
-                ended = await episode.play(opening(*self.resolve_prompt(data)))
+                ended = await episode.play(_opening(*self.resolve_prompt(data)))
             except _ModelCallFailed as failed:
                 return failed.result
         trace.info["repair"] = {"ended": ended, "turns": episode.turns, "tool_calls": episode.tool_calls}
@@ -147,4 +150,12 @@ class _Episode:
             raise _ModelCallFailed(result, response.status)
         message = json.loads(text)["choices"][0]["message"]
         kept = ("role", "content", "tool_calls", "reasoning_content", "reasoning", "reasoning_details")
-        return {name: message[name] for name in kept if message.get(name) is not None or name == "content"}
+        sent = {name: message[name] for name in kept if message.get(name) is not None}
+        return {"content": None, **sent}
+
+
+def _opening(system: str | None, prompt: str | Messages | None) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    if isinstance(prompt, str):
+        return [*messages, {"role": "user", "content": prompt}]
+    return [*messages, *(message_to_wire(message) for message in prompt or [])]

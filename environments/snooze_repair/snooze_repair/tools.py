@@ -101,10 +101,9 @@ class Tools:
             raise ToolError(f"edit has no command {command!r}; use view, str_replace or create")
         old, new = _text(given, "old_str"), _text(given, "new_str")
         text = await self._workspace.read(path)
-        if not old or (count := text.count(old)) != 1:
-            raise ToolError(
-                f"old_str must stand in {path} exactly once, it is there {count if old else 0} times"
-            )
+        count = text.count(old) if old else 0
+        if count != 1:
+            raise ToolError(f"old_str must stand in {path} exactly once, it is there {count} times")
         await self._workspace.write(path, text.replace(old, new))
         return f"changed {path}"
 
