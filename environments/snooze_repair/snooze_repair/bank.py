@@ -20,6 +20,8 @@ from snooze_repair.operators import HARDNESS
 
 BANK = Path(__file__).parent / "bank.jsonl"
 LEVELS = (1, 2, 3, 4, 5)
+_POINTS = (2, 3, 4, 6)
+"""Points from which a bug is of level 2, 3, 4, 5: chosen so that no level is rare."""
 
 
 class BankError(RuntimeError):
@@ -58,7 +60,7 @@ class Bug:
         points = HARDNESS[self.edit.kind] + (len(home.files) - 1)
         points += sum(home.lines > bound for bound in (60, 90, 130))
         points += len(self.fails) <= 3
-        return min(LEVELS[-1], 1 + points // 2)
+        return 1 + sum(points >= bound for bound in _POINTS)
 
     def line(self) -> str:
         """As it stands in the bank."""
