@@ -30,6 +30,7 @@ from snooze_repair.tools import TOOLS, Outcome, Tools
 from snooze_repair.workspace import Workspace
 from snoozing_sandboxes import open_pool
 from snoozing_sandboxes.runtime import PoolRuntime
+from verifiers.v1.runtimes import make_runtime
 
 from tests.environments.repair_world import Turns, environment, play_one
 
@@ -407,7 +408,7 @@ class TestValidation:
 
     def test_gold_is_valid_and_the_untouched_program_is_not_solved(self, tmp_path: Path) -> None:
         task = next(iter(environment(size=1).taskset))
-        runtime = vf.make_runtime(vf.SubprocessConfig())
+        runtime = make_runtime(vf.SubprocessConfig())
         runtime.workdir = tmp_path
 
         async def run() -> tuple[bool | None, float]:

@@ -73,6 +73,8 @@ class RepairHarness(vf.Harness[RepairHarnessConfig]):
                 ended = await episode.play(_opening(*self.resolve_prompt(data)))
             except _ModelCallFailed as failed:
                 return failed.result
+        if trace.stop_condition is not None:
+            ended = "interrupted"  # a limit of the run answers like a context that is full
         trace.info["repair"] = {"ended": ended, "turns": episode.turns, "tool_calls": episode.tool_calls}
         return vf.ProgramResult(exit_code=0, stdout="", stderr="")
 
