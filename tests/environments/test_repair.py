@@ -72,6 +72,12 @@ class TestProjects:
         assert (seen.block, seen.step, seen.what) == (7, 2, "gives 'a|b'")
         assert read_failure("load", "ImportError: no module") is None
 
+    def test_what_was_seen_names_no_address_of_memory(self) -> None:
+        seen = read_failure("test_0", "AssertionError: 0|gives <generator f at 0x7f3b72be4820>")
+        assert seen is not None
+        assert seen.what == "gives <generator f>"
+        assert not any(" at 0x" in bug.shown.what for bug in bank().values())
+
 
 class TestOperators:
     TEXT = "def f(a, b):\n    if a < b:\n        return b\n    total = 0\n    for i in range(a):\n        total += i\n    return max(total, b)\n"

@@ -20,6 +20,7 @@ import ast
 import re
 from dataclasses import dataclass
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _SEEN = re.compile(r"^(\d+)\|(.*)$", re.DOTALL)
 
 # Underscored: a project may well export a `value`.
@@ -114,7 +115,7 @@ def read_failure(name: str, why: str) -> Seen | None:
     match = _SEEN.match(why.removeprefix("AssertionError: "))
     if not name.startswith("test_") or match is None:
         return None
-    return Seen(block=int(name.removeprefix("test_")), step=int(match[1]), what=match[2])
+    return Seen(block=int(name.removeprefix("test_")), step=int(match[1]), what=_ADDRESS.sub("", match[2]))
 
 
 def _test(number: int, block: Block) -> str:
