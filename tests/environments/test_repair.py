@@ -25,6 +25,7 @@ from snooze_repair.bank import BankError, Bug, bank
 from snooze_repair.checks import CheckError, parse_checks, read_failure
 from snooze_repair.edits import EditError, Source, applied
 from snooze_repair.operators import HARDNESS, OPERATORS, edits
+from snooze_repair.prompt import task_prompt
 from snooze_repair.scripted import SUBMIT, Call, create, repair, shell, view
 from snooze_repair.tools import TOOLS, Outcome, Tools
 from snooze_repair.workspace import Workspace
@@ -128,6 +129,10 @@ class TestBank:
     def test_no_two_bugs_are_the_same_program(self) -> None:
         programs = Counter(json.dumps([bug.project, bug.files()]) for bug in bank().values())
         assert programs.most_common(1)[0][1] == 1
+
+    def test_no_two_bugs_read_the_same(self) -> None:
+        prompts = Counter(task_prompt(bug, 30) for bug in bank().values())
+        assert prompts.most_common(1)[0][1] == 1
 
     def test_levels_and_kinds_are_spread(self) -> None:
         levels = Counter(bug.level for bug in bank().values())

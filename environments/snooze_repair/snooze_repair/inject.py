@@ -21,6 +21,7 @@ from snooze_repair.bank import Bug, write_bank
 from snooze_repair.edits import Edit, applied
 from snooze_repair.grading import failures, grade
 from snooze_repair.operators import edits
+from snooze_repair.prompt import task_prompt
 
 PER_PROJECT = 15
 """Bugs kept per project."""
@@ -72,12 +73,15 @@ async def bugs_of(pool: Pool, project: Project, *, seed: int, keep: int = PER_PR
     candidates = [edit for path, text in project.files.items() for edit in edits(path, text)]
     queue = list(in_turns(candidates, random.Random(f"{seed}/{project.name}")))
     found: dict[str, Bug] = {}
+    told: set[str] = set()
     while queue and len(found) < keep:
         batch, queue = queue[:BATCH], queue[BATCH:]
         verified = await asyncio.gather(*(verify(pool, project, edit) for edit in batch))
         for bug in verified:
-            if bug is not None and len(found) < keep:
-                found.setdefault(_program(bug), bug)
+            if bug is None or len(found) == keep or _program(bug) in found or task_prompt(bug, 0) in told:
+                continue  # two tasks that read the same would be taken for duplicates
+            found[_program(bug)] = bug
+            told.add(task_prompt(bug, 0))
     return list(found.values())
 
 
