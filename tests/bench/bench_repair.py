@@ -27,7 +27,7 @@ def figures(quick: bool) -> dict[str, Any]:
             "by level": dict(sorted(Counter(bug.level for bug in bugs).items())),
             "by kind": dict(Counter(bug.edit.kind for bug in bugs).most_common()),
         },
-        "scripted repair": asyncio.run(_repairs(24 if quick else None)),
+        "scripted repair": asyncio.run(_repairs(12 if quick else None)),
         "cheats": asyncio.run(_cheats(quick)),
     }
 

@@ -24,7 +24,7 @@ from snooze_repair.operators import edits
 from snooze_repair.prompt import task_prompt
 
 PER_PROJECT = 15
-"""Bugs kept per project."""
+"""Bugs verified per project; of those that read the same, one is kept."""
 BATCH = 24
 """Graded at once; the slowest holds up the rest, so few large ones. The outcome does not depend on it."""
 _KEPT_SHARE = 0.34
@@ -73,16 +73,17 @@ async def bugs_of(pool: Pool, project: Project, *, seed: int, keep: int = PER_PR
     candidates = [edit for path, text in project.files.items() for edit in edits(path, text)]
     queue = list(in_turns(candidates, random.Random(f"{seed}/{project.name}")))
     found: dict[str, Bug] = {}
-    told: set[str] = set()
     while queue and len(found) < keep:
         batch, queue = queue[:BATCH], queue[BATCH:]
         verified = await asyncio.gather(*(verify(pool, project, edit) for edit in batch))
         for bug in verified:
-            if bug is None or len(found) == keep or _program(bug) in found or task_prompt(bug, 0) in told:
-                continue  # two tasks that read the same would be taken for duplicates
-            found[_program(bug)] = bug
-            told.add(task_prompt(bug, 0))
-    return list(found.values())
+            if bug is not None and len(found) < keep:
+                found.setdefault(_program(bug), bug)
+    # Two tasks that read the same would be taken for duplicates: the first stays.
+    told: dict[str, Bug] = {}
+    for bug in found.values():
+        told.setdefault(task_prompt(bug, 0), bug)
+    return list(told.values())
 
 
 def _program(bug: Bug) -> str:
