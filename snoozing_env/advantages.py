@@ -26,6 +26,27 @@ def group_advantages(rewards_G: Floats, *, normalise: bool = True, tolerance: fl
     return centred / rewards.std(ddof=1) if normalise else centred
 
 
+def leave_one_out(rewards_G: Floats) -> Floats:
+    """[G] rewards minus the mean of the other rollouts (RLOO, arXiv 2402.14740); zero for a single rollout."""
+    n = rewards_G.size
+    return (rewards_G - rewards_G.mean()) * (n / (n - 1)) if n > 1 else np.zeros_like(rewards_G)
+
+
+def max_rl_advantages(rewards_G: Floats) -> Floats:
+    """[G] rewards minus their mean, over their mean: 1/p weighs hard tasks up (MaxRL, arXiv 2602.02710).
+
+    Zero where nothing succeeded.
+    """
+    mean = float(rewards_G.mean())
+    return (rewards_G - mean) / mean if mean > 0 else np.zeros_like(rewards_G)
+
+
+def optimal_advantages(rewards_G: Floats, *, temperature: float) -> Floats:
+    """[G] rewards minus the group's soft value b log mean exp(r / b) (OAPL, arXiv 2602.19362)."""
+    top = float(rewards_G.max())
+    return rewards_G - top - temperature * np.log(np.exp((rewards_G - top) / temperature).mean())
+
+
 class Surrogate(NamedTuple):
     """The clipped objective of T tokens, to be maximised."""
 

@@ -58,6 +58,11 @@ HEALTH = (
     Measure(name="clip_fraction", title="Clip fraction", show=share, low=0.0, note="Tokens held back by the clip."),
     Measure(name="grad_norm", title="Gradient norm", low=0.0, note="Before clipping."),
     Measure(name="ratio_mean", title="Importance ratio", show=lambda v: f"{v:.3f}", note="Against the policy that sampled; 1 = on-policy."),
+    Measure(name="ess_sequence", title="Effective sample size", show=share, low=0.0, high=1.0,
+            note="Of the trained rollouts' importance ratios; 1 = all count, below .3 is mostly noise."),
+    Measure(name="ess_token", title="Effective sample size, tokens", show=share, low=0.0, high=1.0, note="Of single tokens' ratios."),
+    Measure(name="rate_factor", title="Learning-rate factor", low=0.0, high=1.0, note="What the effective sample size left of the learning rate."),
+    Measure(name="truncated", title="Truncated", show=share, low=0.0, high=1.0, note="Trained rollouts that hit the token limit."),
     Measure(name="lag_mean", title="Lag", low=0.0, note="Policy versions between sampling and training."),
     Measure(name="forgotten", title="Forgotten", low=0.0, note="Woken tasks that were no longer mastered."),
     Measure(name="fallback", title="Fallen back", low=0.0, high=1.0, note="1 while draws are uniform because the held-out accuracy fell."),
@@ -234,12 +239,35 @@ def _measure_figure(measure: Measure, drawn: Sequence[Style], *, small: bool = F
 
 def health_section(drawn: Sequence[Style]) -> str:
     figures = [_measure_figure(m, drawn, small=True) for m in HEALTH if _says_something(m, drawn)]
+    figures += [_ess_by_lag(style) for style in drawn]
     return section(
         "Training health",
         "Faint: the steps, in a long run means of a few. Strong: moving mean.",
         figures,
         css="three",
         key=key_of(drawn),
+    )
+
+
+def _ess_by_lag(style: Style) -> str:
+    """One curve per lag; nothing where every rollout was fresh."""
+    points: dict[int, list[tuple[int, float]]] = {}
+    for record in style.run.steps:
+        for lag, ess in (record.ess_by_lag or {}).items():
+            points.setdefault(int(lag), []).append((record.step, ess))
+    if not points or set(points) == {0}:
+        return ""
+    curves = [
+        Series(label=f"lag {lag}", x=[x for x, _ in line], y=[y for _, y in line], colour=place, dash=0)
+        for place, (lag, line) in enumerate(sorted(points.items()))
+    ]
+    width, height = SMALL
+    axis = Axis(label="effective sample size", show=share, low=0.0, high=1.0)
+    key = legend([(c.label, c.colour, c.dash) for c in curves])
+    return figure(
+        f"Effective sample size by lag, {style.run.label}",
+        "Of the rollouts, by policy versions between sampling and training.",
+        key + line_chart(curves, x=STEP, y=axis, width=width, height=height),
     )
 
 

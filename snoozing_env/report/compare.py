@@ -18,9 +18,11 @@ import numpy as np
 from snoozing_env.errors import StateError
 from snoozing_env.report.runlog import (
     FILE_NAME,
+    AlarmRecord,
     EndRecord,
     EvalRecord,
     FallbackRecord,
+    NoticeRecord,
     Record,
     RunRecord,
     StepRecord,
@@ -38,6 +40,8 @@ class Run:
     steps: tuple[StepRecord, ...]
     evals: tuple[EvalRecord, ...]
     fallbacks: tuple[FallbackRecord, ...]
+    alarms: tuple[AlarmRecord, ...]
+    notices: tuple[NoticeRecord, ...]
     end: EndRecord | None
     label: str
     """Unique among the runs it was loaded with."""
@@ -111,6 +115,8 @@ def load_runs(paths: Sequence[str | os.PathLike[str]]) -> list[Run]:
             steps=tuple(r for r in records if isinstance(r, StepRecord)),
             evals=tuple(r for r in records if isinstance(r, EvalRecord)),
             fallbacks=tuple(r for r in records if isinstance(r, FallbackRecord)),
+            alarms=tuple(r for r in records if isinstance(r, AlarmRecord)),
+            notices=tuple(r for r in records if isinstance(r, NoticeRecord)),
             end=next((r for r in reversed(records) if isinstance(r, EndRecord)), None),
             label=label,
         )

@@ -72,6 +72,20 @@ class StepRecord:
     """Mean importance ratio against the behaviour policy."""
     logprob_gap: float | None = None
     """Largest |trainer - behaviour| log-prob of a trained token; without stale groups, how far engine and trainer differ."""
+    ess_token: float | None = None
+    """Effective sample size of the trained tokens' importance ratios, as a share of them (Kish, raw; A6)."""
+    ess_sequence: float | None = None
+    """The same of the rollouts' ratios, each the product over its tokens."""
+    ess_more: Mapping[str, float] | None = None
+    """Other estimates: 1/E[r²], and both of ratios clamped as in the loss."""
+    ess_by_lag: Mapping[str, float] | None = None
+    """Of the rollouts, by lag in policy versions."""
+    outside_clip: float | None = None
+    """Share of tokens whose ratio is outside the range of the loss, whatever their advantage."""
+    rate_factor: float | None = None
+    """What the learning rate was multiplied with because of the effective sample size."""
+    truncated: float | None = None
+    """Share of the trained rollouts that hit the token limit."""
     rungs: tuple[str, ...] | None = None
     """Rungs of the saturation ladder that were climbed in this step (F3)."""
     fallback: int | None = None
@@ -136,6 +150,26 @@ class FallbackRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmRecord:
+    """A signal has been past its limit for long enough (A7); written when it starts."""
+
+    event: ClassVar[str] = "alarm"
+    step: int
+    signal: str
+    value: float
+    limit: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeRecord:
+    """What the scheduler wants said aloud, such as a side that is being unlearned (M4)."""
+
+    event: ClassVar[str] = "notice"
+    step: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndRecord:
     """Why the run stopped."""
 
@@ -144,9 +178,12 @@ class EndRecord:
     seconds: float | None = None
 
 
-Record: TypeAlias = RunRecord | StepRecord | EvalRecord | FallbackRecord | EndRecord
+Record: TypeAlias = (
+    RunRecord | StepRecord | EvalRecord | FallbackRecord | AlarmRecord | NoticeRecord | EndRecord
+)
 RECORDS: Mapping[str, type[Record]] = {
-    kind.event: kind for kind in (RunRecord, StepRecord, EvalRecord, FallbackRecord, EndRecord)
+    kind.event: kind
+    for kind in (RunRecord, StepRecord, EvalRecord, FallbackRecord, AlarmRecord, NoticeRecord, EndRecord)
 }
 KINDS: Mapping[str, tuple[type, ...]] = {
     "int": (int,),

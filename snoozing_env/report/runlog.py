@@ -4,6 +4,7 @@
     step      once per trainer step      what was generated, trained, snoozed, and what it cost
     eval      at a fixed interval        the held-out, unfiltered evaluation (F6)
     fallback  now and then             the evaluation sent the scheduler back to uniform, or let it return (S11)
+    alarm     now and then               a signal of collapse is past its limit (A7)
     end       once                       why the run stopped
 
 A process may be killed between any two bytes, so a torn *last* line is expected and dropped; a torn line in
@@ -21,9 +22,11 @@ from typing import cast
 
 from snoozing_env.errors import StateError
 from snoozing_env.report.records import (
+    AlarmRecord,
     EndRecord,
     EvalRecord,
     FallbackRecord,
+    NoticeRecord,
     Record,
     RunRecord,
     Sample,
@@ -34,9 +37,11 @@ from snoozing_env.report.records import (
 
 __all__ = [
     "FILE_NAME",
+    "AlarmRecord",
     "EndRecord",
     "EvalRecord",
     "FallbackRecord",
+    "NoticeRecord",
     "Record",
     "RunLog",
     "RunRecord",
@@ -154,7 +159,7 @@ class RunLog:
 
 def _survives(record: Record, step: int) -> bool:
     match record:
-        case StepRecord() | EvalRecord():
+        case StepRecord() | EvalRecord() | AlarmRecord() | NoticeRecord():
             return record.step <= step
         case FallbackRecord():
             # Decided after the checkpoint of its step was written; the resumed run decides it again.

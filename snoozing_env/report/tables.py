@@ -23,6 +23,7 @@ OTHERS = tuple(
         ("generated_tokens", "Generated tokens"), ("trained_tokens", "Trained tokens"),
         ("snoozed", "Snoozed"), ("woken", "Woken"), ("passes", "Passes"), ("invalid_rollouts", "Invalid rollouts"),
         ("version", "Policy version"), ("seconds", "Seconds"), ("seconds_rollout", "Seconds rollout"),
+        ("outside_clip", "Outside the clip range"),
         ("seconds_train", "Seconds train"), ("seconds_sync", "Seconds sync"),
     )
 )  # fmt: skip
@@ -113,6 +114,8 @@ def events_section(drawn: Sequence[Style]) -> str:
             lambda r: ", ".join(f"{name} {n}×" for name, n in r.rungs.most_common()) or "–",
         ),
         ("fell back to uniform", fallbacks),
+        ("alarms", alarms),
+        ("warnings", notices),
     )
     rows = [[escape(s.run.label), *(escape(say(s.run)) for _, say in counted)] for s in drawn]
     keep = [0, *(i for i in range(1, len(counted) + 1) if any(row[i] != "–" for row in rows))]
@@ -135,6 +138,18 @@ def fallbacks(run: Run) -> str:
         )
         or "–"
     )
+
+
+def alarms(run: Run) -> str:
+    """Signals of collapse that were past their limit, each where it started (A7)."""
+    return (
+        "; ".join(f"{r.signal} {r.value:.3g} past {r.limit:.3g} at step {r.step}" for r in run.alarms) or "–"
+    )
+
+
+def notices(run: Run) -> str:
+    """What the scheduler warned of (M4)."""
+    return "; ".join(f"step {r.step}: {r.text}" for r in run.notices) or "–"
 
 
 def data_section(drawn: Sequence[Style]) -> str:

@@ -52,6 +52,12 @@ class StepBatch:
         return sum(group.tokens for group in self.groups)
 
     @property
+    def truncated_share(self) -> float | None:
+        """Share of the valid trained rollouts that hit the token limit."""
+        valid = [t.truncated for group in self.groups for t in group.trajectories if t.valid]
+        return sum(valid) / len(valid) if valid else None
+
+    @property
     def survival(self) -> float:
         """ρ: informative share of the groups generated for this step (F5)."""
         return self.admissions.get("admitted", 0) / max(self.generated_groups, 1)

@@ -27,7 +27,8 @@ from snoozing_env.rollout.engines.local import LocalEngine, LocalEngineConfig
 from snoozing_env.rollout.engines.vllm import VllmEngine, VllmEngineConfig
 from snoozing_env.rollout.loop_thread import LoopThread
 from snoozing_env.rollout.server import VllmServer, VllmServerConfig
-from snoozing_env.train.grpo import grpo_arguments
+from snoozing_env.train.grpo import async_grpo_arguments, grpo_arguments
+from snoozing_env.train.health import RateByEss
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.sync import SnoozingGRPOTrainer
 from snoozing_env.train.weights import WeightTransfer, build_transfer
@@ -35,6 +36,7 @@ from snoozing_env.train.weights_copy import CopyTransfer
 from snoozing_env.train.weights_fleet import FleetTransfer
 
 if TYPE_CHECKING:
+    from snoozing_env.train.async_grpo import SnoozingAsyncGRPOTrainer
     from snoozing_env.train.session import Session
 
 
@@ -140,12 +142,13 @@ def _restart_dead(servers: Sequence[VllmServer], say: Callable[[str], None]) -> 
 
 def build_trainer(
     recipe: Recipe,
+    policy: str,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     session: Session,
     reporter: LossReporter,
-) -> SnoozingGRPOTrainer:
-    """TRL's trainer over a session.
+) -> SnoozingGRPOTrainer | SnoozingAsyncGRPOTrainer:
+    """TRL's trainer over a session; the asynchronous one loads `policy` itself, the other trains `model`.
 
     Raises:
         ConfigError: the batch does not split, or TRL refuses an argument.
@@ -160,18 +163,27 @@ def build_trainer(
             output=recipe.directory,
             seed=recipe.seed,
         )
-        args = GRPOConfig(**arguments)
+        callbacks = [RateByEss(session.health), reporter]
+        common = {"config": recipe.train, "health": session.health, "callbacks": callbacks}
+        if recipe.train.trainer == "async_grpo":
+            from snoozing_env.train.async_grpo import AsyncGRPOConfig, SnoozingAsyncGRPOTrainer
+
+            args = AsyncGRPOConfig(**async_grpo_arguments(arguments))
+            trainer = SnoozingAsyncGRPOTrainer(policy, args, tokenizer, session, **common)
+        else:
+            batch = recipe.train.batch_groups
+            trainer = SnoozingGRPOTrainer(
+                model, GRPOConfig(**arguments), tokenizer, session, batch_groups=batch, **common
+            )
     except ValueError as error:
         raise ConfigError(f"[train]: {error}") from error
-    trainer = SnoozingGRPOTrainer(
-        model, args, tokenizer, session, batch_groups=recipe.train.batch_groups, callbacks=[reporter]
-    )
     trainer.remove_callback(PrinterCallback)  # the run log and the progress say it better
     return trainer
 
 
 class LossReporter(TrainerCallback):
-    """Hands what TRL logs for a step to the session, which owns the run log; ends the run when asked to."""
+    """Hands what TRL logs for a step to the session, which owns the run log; ends the run when asked to or when the
+    policy collapsed, with a checkpoint."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -187,6 +199,8 @@ class LossReporter(TrainerCallback):
     ) -> None:
         if logs and "loss" in logs:
             self._session.report_step(state.global_step, logs)
+            if self._session.health.collapse:
+                control.should_save = control.should_training_stop = True
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any

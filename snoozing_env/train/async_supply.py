@@ -66,7 +66,7 @@ class AsyncSupply(Watcher):
             self._parts.runner.engine.set_version(version)
             self._loop.publish(version)
 
-        self._call(tell)
+        self.call(tell)
 
     def collect(self, version: int, *, groups: int, meanwhile: Callable[[], None]) -> StepBatch:
         async def next_batch() -> StepBatch:
@@ -102,7 +102,7 @@ class AsyncSupply(Watcher):
     # -- state ------------------------------------------------------------------------------------------
 
     def save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
-        return self._call(lambda: self._save(directory, and_also))
+        return self.call(lambda: self._save(directory, and_also))
 
     def _save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
         """In the loop's thread, so that no group finishes between the snapshot and the new journal."""
@@ -129,7 +129,7 @@ class AsyncSupply(Watcher):
         }
 
     def load(self, directory: Path, state: Mapping[str, Any]) -> str:
-        return self._call(lambda: self._load(directory, state))
+        return self.call(lambda: self._load(directory, state))
 
     def _load(self, directory: Path, state: Mapping[str, Any]) -> str:
         step, index_of = int(state["step"]), self._parts.index_of
@@ -201,7 +201,7 @@ class AsyncSupply(Watcher):
         if self._journal is not None:
             self._journal.close()
 
-    def _call(self, action: Callable[[], T]) -> T:
+    def call(self, action: Callable[[], T]) -> T:
         async def call() -> T:
             return action()
 

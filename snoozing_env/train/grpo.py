@@ -1,4 +1,21 @@
-"""The loss: which published algorithm, as TRL arguments."""
+"""The loss: which published algorithm, as TRL arguments.
+
+    algorithm   advantage of a rollout            loss                                              computed by
+    grpo        (r - mean) / std                  clipped ratio per token, mean of each sequence    TRL
+    dapo        (r - mean) / std                  clipped ratio, clip-higher, mean over tokens      TRL
+    dr_grpo     r - mean                          clipped ratio, constant normaliser                TRL
+    cispo       (r - mean) / std                  capped ratio as a coefficient, mean over tokens   TRL
+    max_rl      (r - mean) / mean                 clipped ratio per token, mean over tokens         TRL
+    rloo        r - mean of the others            clipped ratio of the sequence                     losses.py
+    dro         r - mean                          log-prob, squared log-ratio as penalty            losses.py
+    oapl        r - b1 log mean exp(r / b1)       squared regression of the log-ratio               losses.py
+
+All of them see the log-probs of the policy that sampled, so stale groups are corrected in each (in `dro` and `oapl` by
+the regression itself). `correction` replaces the clipped ratio by a truncated or masked importance weight. Which to
+take: `dapo` where lags stay small; `cispo` or a `sequence_mask` where the clip fraction grows; `oapl` for long lags;
+`max_rl` where few rollouts of a group succeed. TRL's asynchronous trainer has one loss (clipped, mean over tokens) and
+so serves `dapo` and `max_rl` only.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +24,19 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from snoozing_env.alarms import AlarmConfig
 from snoozing_env.config import FrozenConfig
+from snoozing_env.importance import EssConfig
 
-Algorithm = Literal["grpo", "dapo", "dr_grpo"]
+Algorithm = Literal["grpo", "dapo", "dr_grpo", "rloo", "cispo", "dro", "oapl", "max_rl"]
+Correction = Literal["ratio", "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"]
+
+CLIPPED: tuple[Algorithm, ...] = ("grpo", "dapo", "dr_grpo", "max_rl", "rloo")
+"""Losses with a clipped ratio, which a `correction` can take the place of."""
+ASYNCHRONOUS: tuple[Algorithm, ...] = ("dapo", "max_rl")
+"""Losses that TRL's asynchronous trainer can compute."""
+UPPER_CLIP: dict[Algorithm, float] = {"dapo": 0.28, "cispo": 5.0}
+"""Published upper clips where they differ from the lower one: DAPO's clip-higher; the cap of ScaleRL's CISPO."""
 
 
 class TrainConfig(FrozenConfig):
@@ -20,12 +47,28 @@ class TrainConfig(FrozenConfig):
     batch_groups: int = Field(default=16, ge=1)
     """B: informative groups per step."""
     algorithm: Algorithm = "dapo"
-    """`grpo` (sequence-mean loss, group-std advantages), `dapo` (token-mean loss, clip-higher, no KL) or `dr_grpo`
-    (constant length normaliser, advantages without the std)."""
+    """`dapo` (token-mean loss, clip-higher), `grpo` (sequence-mean loss), `dr_grpo` (constant length normaliser,
+    advantages without the std), `rloo`, `cispo`, `dro`, `oapl` or `max_rl`."""
+    trainer: Literal["grpo", "async_grpo"] = "grpo"
+    """TRL's trainer underneath. Both train stale groups within `pacing.max_staleness`; `async_grpo` packs shared
+    prefixes, so that a group's prompt is computed once."""
+    correction: Correction = "ratio"
+    """How stale rollouts are corrected in losses with a clipped ratio: by that `ratio` itself, or by an importance
+    weight without gradient, capped (`truncate`) or zero outside its range (`mask`), of each token or of the sequence."""
+    correction_max: float = Field(default=2.0, gt=0)
+    """Largest importance weight, with a `correction`."""
+    correction_min: float = Field(default=0.0, ge=0)
+    """Smallest importance weight, with a `correction`; weights below are raised to it or masked."""
+    dro_beta: float = Field(default=0.05, gt=0)
+    """Weight of DRO's squared log-ratio of the sequence."""
+    oapl_beta: float = Field(default=1e-3, gt=0)
+    """b2 of OAPL: how far the log-ratio of a sequence moves for its advantage; smaller moves further."""
+    oapl_value_beta: float = Field(default=1.0, gt=0)
+    """b1 of OAPL: temperature of the group's value, between its mean (large) and its best reward (small)."""
     epsilon: float = Field(default=0.2, gt=0)
     """Lower clip range of the importance ratio."""
     epsilon_high: float | None = Field(default=None, gt=0)
-    """Upper clip range; None = 0.28 for `dapo`, `epsilon` otherwise."""
+    """Upper clip range; None = 0.28 for `dapo`, `epsilon` otherwise. For `cispo` the largest ratio itself, None = 5."""
     beta: float = Field(default=0.0, ge=0)
     """KL penalty against the initial policy."""
     learning_rate: float = Field(default=1e-6, gt=0)
@@ -48,6 +91,37 @@ class TrainConfig(FrozenConfig):
     """Torch threads; more than one beside another busy process is slower, not faster."""
     report_to: tuple[str, ...] = ()
     """Trackers of transformers, e.g. ("wandb",); the run log is always written."""
+    ess: EssConfig = EssConfig()
+    """What a low effective sample size does to the learning rate."""
+    alarms: AlarmConfig = AlarmConfig()
+    """When the run says that something is wrong, and when it stops."""
+
+    @model_validator(mode="after")
+    def _check_correction(self) -> TrainConfig:
+        if self.correction != "ratio" and self.algorithm not in CLIPPED:
+            raise ValueError(
+                f"correction {self.correction!r} replaces a clipped ratio, which {self.algorithm!r} has not; leave it at "
+                f"'ratio' or use one of {', '.join(CLIPPED)}"
+            )
+        if self.correction_min >= self.correction_max:
+            raise ValueError(
+                f"correction_min {self.correction_min} is not below correction_max {self.correction_max}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_trainer(self) -> TrainConfig:
+        if self.trainer == "grpo":
+            return self
+        if self.algorithm not in ASYNCHRONOUS or self.correction != "ratio":
+            raise ValueError(
+                f"trainer 'async_grpo' computes one loss (clipped ratio, mean over tokens), not {self.algorithm!r} with "
+                f"correction {self.correction!r}; use {' or '.join(ASYNCHRONOUS)} with 'ratio', or trainer 'grpo', which "
+                "trains stale groups as well"
+            )
+        if self.beta:
+            raise ValueError(f"trainer 'async_grpo' has no KL penalty, beta is {self.beta}; set it to 0")
+        return self
 
     @model_validator(mode="after")
     def _check_clip(self) -> TrainConfig:
@@ -59,7 +133,16 @@ class TrainConfig(FrozenConfig):
 
     @property
     def upper_clip(self) -> float:
-        return self.epsilon_high or (0.28 if self.algorithm == "dapo" else self.epsilon)
+        return self.epsilon_high or UPPER_CLIP.get(self.algorithm, self.epsilon)
+
+    @property
+    def clip_range(self) -> tuple[float, float]:
+        """Importance ratios that the loss lets through."""
+        if self.correction != "ratio":
+            return self.correction_min or 1e-6, self.correction_max
+        return (
+            (1e-6, self.upper_clip) if self.algorithm == "cispo" else (1 - self.epsilon, 1 + self.upper_clip)
+        )
 
 
 def grpo_arguments(
@@ -84,8 +167,9 @@ def grpo_arguments(
         "num_generations": group_size,
         "max_completion_length": max_tokens,
         "temperature": temperature,
-        "loss_type": config.algorithm,
-        "scale_rewards": "none" if config.algorithm == "dr_grpo" else "group",
+        # Where the loss is ours, TRL's still gives the metrics of the clip.
+        "loss_type": config.algorithm if config.algorithm in ("grpo", "dr_grpo", "cispo") else "dapo",
+        "scale_rewards": "group" if config.algorithm in ("grpo", "dapo", "cispo") else "none",
         "epsilon": config.epsilon,
         "epsilon_high": config.upper_clip,
         "beta": config.beta,
@@ -107,3 +191,17 @@ def grpo_arguments(
         "disable_tqdm": True,
         "report_to": list(config.report_to) or "none",
     }
+
+
+_SYNCHRONOUS_ONLY = ("loss_type", "scale_rewards", "beta")
+
+
+def async_grpo_arguments(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The same run as keyword arguments of `trl.experimental.async_grpo.AsyncGRPOConfig`.
+
+    TRL's own bound is set out of the way: it drops what is too old after it was paid for, counts one step too few
+    (bound 4 trains at 5, seen on 1.16), and ours holds before. `token_budget` would ask a vLLM server for its longest
+    sequence; -1 packs a fixed number of rollouts.
+    """
+    kept = {name: value for name, value in arguments.items() if name not in _SYNCHRONOUS_ONLY}
+    return {**kept, "max_staleness": 10**6, "token_budget": -1, "dtype": "float32"}

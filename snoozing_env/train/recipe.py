@@ -115,6 +115,15 @@ class Recipe(FrozenConfig):
             )
         return self
 
+    @model_validator(mode="after")
+    def _trainer_fits_engine(self) -> Recipe:
+        if self.train.trainer == "async_grpo" and self.engine.kind == "local" and not self.engine.own_weights:
+            raise ValueError(
+                "train.trainer 'async_grpo' loads its own model, which engine.kind 'local' cannot share; set "
+                'engine.own_weights, or engine.kind = "vllm"'
+            )
+        return self
+
     @property
     def directory(self) -> Path:
         return Path(self.output)

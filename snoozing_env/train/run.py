@@ -1,7 +1,7 @@
 """A recipe from start to report: build the parts, train, measure, write.
 
 run_recipe ─┬─ arms ─▶ one process per arm, side by side ─▶ report over all of them
-            └─ none ─▶ policy → server → engine → Session ⇄ SnoozingGRPOTrainer ─▶ report
+            └─ none ─▶ policy → server → engine → Session ⇄ TRL trainer ─▶ report
 """
 
 from __future__ import annotations
@@ -159,14 +159,16 @@ def _train(prepared: Prepared, log: RunLog, progress: TrainProgress, stack: Exit
         session.outcomes.cut(0)
     session.open()
     reporter = LossReporter(session)
-    trainer = build_trainer(recipe, model, tokenizer, session, reporter)
+    trainer = build_trainer(recipe, policy, model, tokenizer, session, reporter)
     reason = ""
     with progress, _stop_on_signal(reporter):
         try:
             trainer.train(resume_from_checkpoint=str(prepared.checkpoint[0]) if prepared.checkpoint else None)
         except SaturationError as error:
             reason = f"saturated: {error}"
-        step = trainer.state.global_step
+        step, model = trainer.state.global_step, trainer.accelerator.unwrap_model(trainer.model)
+        if session.health.collapse:
+            return f"collapsed at step {step}: {session.health.collapse}"
         if step < recipe.train.steps and not reason:
             return f"stopped at step {step}; pass --resume to go on"
         session.finish(step, model)

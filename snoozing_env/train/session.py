@@ -5,6 +5,8 @@
       ├─ every E steps: held-out evaluation ─▶ run log
       └─ loop.collect(B) ─▶ groups; what they cost is kept until the trainer reports the step's loss
 
+TRL's asynchronous trainer calls the two halves apart: `publish` after a step, `collect` before the next.
+
 One asyncio loop serves the whole run and only turns while `next_batch` waits for it.
 """
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +27,7 @@ from snoozing_env.files import write_atomically
 from snoozing_env.outcome_log import FILE_NAME as OUTCOMES_FILE
 from snoozing_env.outcome_log import OutcomeLog
 from snoozing_env.report.console import TrainProgress
-from snoozing_env.report.runlog import RunLog, StepRecord
+from snoozing_env.report.runlog import NoticeRecord, RunLog, StepRecord
 from snoozing_env.rollout.catalogue import Catalogue
 from snoozing_env.rollout.engines.base import Engine
 from snoozing_env.rollout.loop import StepBatch
@@ -35,6 +37,7 @@ from snoozing_env.schedulers import Curriculum
 from snoozing_env.schedulers.state import load_snapshot, save_snapshot
 from snoozing_env.train.async_supply import AsyncSupply
 from snoozing_env.train.checkpoints import MARK
+from snoozing_env.train.health import Health, signals_of
 from snoozing_env.train.held_out import HeldOut
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.reuse import Reuse
@@ -110,7 +113,9 @@ class Session:
             log=log,
             progress=progress,
         )
+        self.health = Health(recipe.train, log=log.append, say=progress.say)
         self._pending: _Pending | None = None
+        self._seconds_sync = 0.0
         self._published: int | None = None
         """Version this session has pushed; a server from an earlier run may serve anything."""
         self._counts = self._snooze_counts()
@@ -134,29 +139,33 @@ class Session:
     # -- the trainer's side -----------------------------------------------------------------------------
 
     def next_batch(self, step: int, model: torch.nn.Module) -> Sequence[Group]:
-        seconds_sync = self._publish(step, model)
+        self.publish(step, model.named_parameters())
+        return self.collect(step, model)
+
+    def collect(self, step: int, model: torch.nn.Module) -> Sequence[Group]:
+        """At most B groups for optimizer step `step`, whose weights are published already."""
         if step % self.recipe.evaluation.every == 0:
             self.evaluate(step)
         size = self.recipe.train.batch_groups
         fresh = self.reuse.fresh(size, version=step)
         batch = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
         batch = self.reuse.complete(batch, size)
-        self._pending = _Pending(batch, seconds_sync, time.perf_counter())
+        self._pending = _Pending(batch, self._seconds_sync, time.perf_counter())
         return batch.groups
 
     def finish(self, step: int, model: torch.nn.Module) -> None:
         """Measure the final weights."""
-        self._publish(step, model)
+        self.publish(step, model.named_parameters())
         self.evaluate(step)
 
-    def _publish(self, version: int, model: torch.nn.Module) -> float:
-        """Serve the weights of `version`; returns the seconds it took."""
+    def publish(self, version: int, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
+        """Serve these weights as `version`."""
         started = time.perf_counter()
         if self.transfer is not None and self._published != version:
-            self.transfer.push(model.named_parameters(), version)
+            self.transfer.push(weights, version)
             self._published = version
         self.supply.publish(version)
-        return time.perf_counter() - started
+        self._seconds_sync = time.perf_counter() - started
 
     def _meanwhile(self, model: torch.nn.Module) -> None:
         """While the next batch is awaited: restart servers that died, send weights to those that came back."""
@@ -176,9 +185,13 @@ class Session:
         record = self._step_record(step, pending, losses)
         self.log.append(record)
         self.progress.update(record)
+        for message in self.supply.call(self.scheduler.warnings):
+            self.log.append(NoticeRecord(step=step, text=message))
+            self.progress.say(message)
+        self.health.close_step(step, signals_of(record))
 
     def _step_record(self, step: int, pending: _Pending, losses: dict[str, Any]) -> StepRecord:
-        batch, metrics = pending.batch, self.scheduler.metrics()
+        batch, metrics = pending.batch, self.supply.call(self.scheduler.metrics)
         counts = self._snooze_counts()
         delta = {name: int(counts[name] - self._counts[name]) for name in counts}
         self._counts = counts
@@ -203,10 +216,12 @@ class Session:
             lag_mean=batch.lag_mean,
             loss=losses.get("loss"),
             grad_norm=losses.get("grad_norm"),
-            clip_fraction=losses.get("clip_ratio/region_mean"),
+            clip_fraction=losses.get("clip_ratio/region_mean", losses.get("cispo_clip_ratio")),
             entropy=losses.get("entropy"),
-            ratio_mean=losses.get("ratio/mean"),
+            ratio_mean=losses.get("ratio/mean", losses.get("ratio")),
             logprob_gap=losses.get("ratio/logprob_gap"),
+            **self.health.fields(),
+            truncated=batch.truncated_share,
             rungs=batch.rungs,
             fallback=self.held_out.fallen_back,
             seconds_rollout=batch.seconds,
@@ -239,6 +254,7 @@ class Session:
             "seconds": self.seconds,
             "outcomes": self.outcomes.mark(),
             "fallback": self.held_out.state(),
+            "health": self.health.state(),
         }
         try:
             state |= self.supply.save(directory, self._save_scheduler)
@@ -276,6 +292,7 @@ class Session:
         self._counts = self._snooze_counts()
         self._restore_outcomes(state.get("outcomes"))
         self.held_out.restore(state.get("fallback"))
+        self.health.restore(state.get("health"))
 
     def _restore_outcomes(self, mark: int | None) -> None:
         """Cut the outcome log back to the checkpoint; a log that lost lines is no reason not to train on."""

@@ -52,6 +52,10 @@ class Supply(Protocol):
         """Run something in the loop that uses the engine, and wait for it."""
         ...
 
+    def call(self, action: Callable[[], T]) -> T:
+        """Call something in the loop's thread: what the rollouts touch as well is touched there only."""
+        ...
+
     def publish(self, version: int) -> None:
         """The engine serves the weights of `version` from now on."""
         ...
@@ -102,6 +106,9 @@ class SyncSupply:
             return await program()
 
         return self._runner.run(main())
+
+    def call(self, action: Callable[[], T]) -> T:
+        return action()
 
     def publish(self, version: int) -> None:
         self._parts.runner.engine.set_version(version)

@@ -3,8 +3,8 @@
     TRL step ─▶ _prepare_inputs ─▶ rollout_func ─▶ Feed.next_batch(step) ─▶ exactly B·G rows
                                         │ sync weights, evaluate, collect informative groups
     _generate_and_score_completions:  old log-probs := behaviour log-probs   (stale groups are corrected)
-                                      advantages    := scaled for rows that carry nothing
-    _compute_loss: measures how far the trainer is from the behaviour policy (TRL reports it only for its own vLLM)
+                                      advantages    := the algorithm's, or TRL's scaled for rows that carry nothing
+    _compute_loss: TRL's loss or ours over the same forward pass, and how far the trainer is from the behaviour policy
     _save_checkpoint / _load_optimizer_and_scheduler: the feed's state travels with the weights
     training_step: torch's generator is seeded by the step's number
 
@@ -28,6 +28,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from trl import GRPOConfig, GRPOTrainer
 
 from snoozing_env.train.checkpoints import STATE_DIR
+from snoozing_env.train.grpo import TrainConfig
+from snoozing_env.train.health import Health
+from snoozing_env.train.losses import Batch, Terms, is_ours, own_advantages, own_loss
 from snoozing_env.types import Group, Trajectory
 
 
@@ -53,11 +56,15 @@ class Rows:
     env_mask: list[list[int]]
     outcome: list[float | None]
     """Reward; None = carries nothing (invalid or padding): TRL gives it no advantage and no share of the baseline."""
+    version: list[int]
+    """Policy version of the first token."""
+    anchor: list[bool]
+    """Trained as a positive example, without an importance ratio."""
 
 
 def rows_of(groups: Sequence[Group], *, batch: int, group_size: int, pad_id: int) -> Rows:
     """Exactly batch · group_size rows; missing groups of a partial batch become rows that carry nothing."""
-    rows = Rows([], [], [], [], [])
+    rows = Rows([], [], [], [], [], [], [])
     for group in groups:
         for trajectory in group.trajectories:
             _append(rows, trajectory)
@@ -74,6 +81,8 @@ def _append(rows: Rows, trajectory: Trajectory | None, *, pad_id: int = 0) -> No
     length = len(rows.completion_ids[-1])
     rows.env_mask.append(list(trajectory.mask) if trajectory and live else [0] * length)
     rows.outcome.append(trajectory.reward if trajectory and live else None)
+    rows.version.append(trajectory.version if trajectory else 0)
+    rows.anchor.append(trajectory is not None and trajectory.anchor)
 
 
 def outcome_reward(
@@ -94,11 +103,15 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         feed: Feed,
         *,
         batch_groups: int,
+        config: TrainConfig | None = None,
+        health: Health | None = None,
         callbacks: Sequence[TrainerCallback] = (),
     ) -> None:
-        self.feed = feed
+        """`config` names the algorithm where it is not one of TRL's; `health` is shown every batch's ratios."""
+        self.feed, self.config, self.health = feed, config or TrainConfig(), health
         self._batch_groups = batch_groups
         self._row_scale = 1.0
+        self._rows = Rows([], [], [], [], [], [], [])
         os.environ.setdefault(
             "TRL_EXPERIMENTAL_SILENCE", "1"
         )  # its notice that rollout_func may change; we pin trl
@@ -119,30 +132,78 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         rows = rows_of(groups, batch=self._batch_groups, group_size=self.num_generations, pad_id=pad_id)
         if len(rows.outcome) != len(prompts):
             raise RuntimeError(f"the feed made {len(rows.outcome)} rows, TRL asked for {len(prompts)}")
-        live = sum(value is not None for value in rows.outcome)
+        self._rows, live = rows, sum(value is not None for value in rows.outcome)
         # Losses that average over sequences would count rows that carry nothing as zeros (F3: the right normaliser).
-        self._row_scale = len(prompts) / max(live, 1) if self.args.loss_type in ("grpo", "dr_grpo") else 1.0
+        averaged = self.args.loss_type in ("grpo", "dr_grpo") and not is_ours(self.config)
+        self._row_scale = len(prompts) / max(live, 1) if averaged else 1.0
         return {name: getattr(rows, name) for name in Rows.__slots__}
 
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output = super()._generate_and_score_completions(inputs)
         output["old_per_token_logps"] = output["sampling_per_token_logps"]
         output["advantages"] = output["advantages"] * self._row_scale
+        own = own_advantages(self.config, self._rows.outcome, self.num_generations)
+        if own is not None:
+            output["advantages"] = torch.as_tensor(own).to(output["advantages"])
+        # A column, because TRL shuffles the rows of a batch before it splits them.
+        output["lag"] = self.state.global_step - torch.tensor(self._rows.version)
+        if any(self._rows.anchor):
+            self._anchor(output)
         return output
+
+    def _anchor(self, output: dict[str, Any]) -> None:
+        """Measure anchors against the present policy: their ratio is 1 and their gradient that of a cross-entropy,
+        weighted by the advantage (B2)."""
+        ids = torch.cat([output["prompt_ids"], output["completion_ids"]], dim=1)
+        seen = torch.cat([output["prompt_mask"], output["completion_mask"]], dim=1)
+        with torch.no_grad():
+            now = super()._get_per_token_logps_and_entropies(
+                self.model, ids, seen, output["completion_ids"].size(1), self.args.per_device_train_batch_size
+            )[0]
+        anchors = torch.tensor(self._rows.anchor, device=now.device)
+        output["old_per_token_logps"] = torch.where(
+            anchors[:, None], now, output["old_per_token_logps"].to(now)
+        )
+        output["lag"] = torch.where(anchors.cpu(), 0, output["lag"])
 
     def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
         result = super()._get_per_token_logps_and_entropies(*args, **kwargs)
-        self._latest_logps = result[0].detach()
+        self._latest_logps = result[0]
         return result
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         loss = super()._compute_loss(model, inputs)
-        mask = (inputs["completion_mask"] * inputs["tool_mask"]).bool()
-        if mask.any():
-            log_ratio = (self._latest_logps - inputs["old_per_token_logps"])[mask]
-            self._log_step_metric("ratio/mean", log_ratio.exp().mean().item())
-            self._log_step_metric("ratio/logprob_gap", log_ratio.abs().max().item())
+        mask = inputs["completion_mask"] * inputs["tool_mask"]
+        if is_ours(self.config):
+            loss = self._own_loss(inputs, mask)
+        self._measure(inputs, mask.bool())
         return loss
+
+    def _own_loss(self, inputs: dict[str, Any], mask: torch.Tensor) -> torch.Tensor:
+        """A loss that TRL does not have, over the log-probs of TRL's forward pass."""
+        terms = Terms(
+            logps=self._latest_logps,
+            behaviour=inputs["old_per_token_logps"],
+            advantages=inputs["advantages"],
+            mask=mask.to(self._latest_logps.dtype),
+        )
+        batch = Batch(
+            rows=sum(value is not None for value in self._rows.outcome),
+            tokens=float(inputs["num_items_in_batch"]),
+            max_tokens=self.max_completion_length,
+        )
+        return own_loss(self.config, terms, batch)
+
+    def _measure(self, inputs: dict[str, Any], mask: torch.Tensor) -> None:
+        if not mask.any():
+            return
+        log_ratio = self._latest_logps.detach() - inputs["old_per_token_logps"]
+        self._log_step_metric("ratio/mean", log_ratio[mask].exp().mean().item())
+        self._log_step_metric("ratio/logprob_gap", log_ratio[mask].abs().max().item())
+        if self.health is not None:
+            live = [i for i in range(len(mask)) if mask[i].any()]
+            ratios = [log_ratio[i][mask[i]].double().cpu().numpy() for i in live]
+            self.health.add(ratios, [int(inputs["lag"][i]) for i in live])
 
     def _log_step_metric(self, name: str, value: float) -> None:
         self._metrics["train" if self.model.training else "eval"][name].append(value)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from snoozing_env.errors import StateError
 from snoozing_env.report.runlog import (
+    AlarmRecord,
     EndRecord,
     EvalRecord,
     FallbackRecord,
@@ -37,14 +38,16 @@ FULL_STEP = StepRecord(
     step=7, version=6, seconds=1.5, generated_groups=9, trained_groups=4, generated_tokens=900, trained_tokens=400,
     survival=0.5, asleep_share=0.25, snoozed=1, woken=2, forgotten=1, passes=0.75, reward_mean=0.5,
     pass_rate_histogram=(1, 0, 0, 0, 2, 0, 0, 0, 0, 5), carried_groups=1, invalid_rollouts=0, lag_mean=0.0, loss=-0.01,
-    grad_norm=0.3, clip_fraction=0.01, entropy=0.7, ratio_mean=1.0, logprob_gap=3e-5, rungs=("widen",), fallback=0, seconds_rollout=1.0,
-    seconds_train=0.4, seconds_sync=0.1, tasks=("k1", "ключ\n"),
+    grad_norm=0.3, clip_fraction=0.01, entropy=0.7, ratio_mean=1.0, logprob_gap=3e-5, ess_token=0.99, ess_sequence=0.8,
+    ess_more={"token, clamped": 1.0}, ess_by_lag={"0": 1.0, "2": 0.7}, outside_clip=0.02, rate_factor=0.9, truncated=0.1, rungs=("widen",),
+    fallback=0, seconds_rollout=1.0, seconds_train=0.4, seconds_sync=0.1, tasks=("k1", "ключ\n"),
 )  # fmt: skip
 EVAL = EvalRecord(
     step=10, accuracy=0.5, low=0.4, high=0.6, n_tasks=100, n_samples=200, by_domain={"add": 0.5},
     samples=(Sample(prompt="p\n\u2028", completion="c", gold="g", reward=1.0), Sample(prompt="", completion="")),
 )  # fmt: skip
 FELL = FallbackRecord(step=10, action="fall_back", accuracy=0.4, best=0.5, low=-0.2, high=-0.01)
+ALARM = AlarmRecord(step=10, signal="entropy", value=0.01, limit=0.2)
 END = EndRecord(reason="all steps done", seconds=12.0)
 
 
@@ -56,7 +59,7 @@ def write(path: Path, *records: Record) -> Path:
 
 
 def test_every_field_of_every_record_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    records = [RUN, FULL_STEP, EVAL, FELL, END, StepRecord(step=8)]
+    records = [RUN, FULL_STEP, EVAL, FELL, ALARM, END, StepRecord(step=8)]
     assert all(getattr(FULL_STEP, f.name) is not None for f in fields(FULL_STEP)), (
         "the law covers new fields too"
     )
@@ -161,7 +164,7 @@ def test_a_field_of_a_later_version_is_ignored_but_survives_a_resume(tmp_path: P
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({"event": "stp", "step": 1}, r"line 1: unknown event 'stp'; wanted one of run, step, eval, fallback, end\. Did you mean 'step'\?"),
+        ({"event": "stp", "step": 1}, r"line 1: unknown event 'stp'; wanted one of run, step, eval, fallback, alarm, notice, end\. Did you mean 'step'\?"),
         ({"step": 1}, "line 1: unknown event None; wanted one of run"),
         ({"event": ["step"], "step": 1}, "unknown event"),
         ({"event": "step"}, "line 1: not a complete 'step' record: .*step"),

@@ -12,3 +12,12 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     patch = pytest.MonkeyPatch()
     patch.setenv("SNOOZE_CACHE", str(folder))
     return folder
+
+
+@pytest.fixture(scope="session")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory of a lab policy with random weights, the smallest one."""
+    from snoozing_env.train.lab import LabConfig, build_lab_policy
+
+    config = LabConfig(hidden_size=32, layers=1, heads=1, kv_heads=1, warmup={"steps": 0})
+    return build_lab_policy(config, cache_dir=tmp_path_factory.mktemp("lab"))

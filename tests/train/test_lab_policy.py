@@ -18,9 +18,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from snoozing_env.errors import ConfigError
 from snoozing_env.train.lab import LabConfig, build_lab_policy, build_tokenizer
 from snoozing_env.train.lab.config import WarmupConfig
-from snoozing_env.train.lab.policy import build_model
+from snoozing_env.train.lab.policy import build_model, content_key
 from snoozing_env.train.lab.tokenizer import CHARACTERS, VOCAB_SIZE
-from snoozing_env.train.lab.warmup import Demonstrations, rate_at, tokenize
+from snoozing_env.train.lab.warmup import Demonstrations, rate_at, tokenize, warm_up
 
 torch.set_num_threads(1)
 
@@ -143,6 +143,18 @@ def test_other_examples_another_seed_or_another_shape_have_another_folder(tmp_pa
     assert sorted(tmp_path.iterdir()) == sorted(folders), "no draft folder is left behind"
 
 
+@pytest.mark.parametrize(
+    "field", [{"text_weight": 0.1}, {"final_rate": 1.0}, {"rise_steps": 9}, {"enough_loss": 0.2}]
+)
+def test_a_younger_field_changes_the_key_only_where_it_changes_the_weights(field):
+    assert content_key(LabConfig(), [("1+1=", "2")]) == "e2ce9f49bbb050d2", (
+        "policies of recipe version 1 stay cached"
+    )
+    assert content_key(LabConfig(warmup=WarmupConfig(**field)), [("1+1=", "2")]) != content_key(
+        LabConfig(), [("1+1=", "2")]
+    )
+
+
 def test_a_build_that_fails_leaves_nothing_that_a_later_run_would_load(tmp_path):
     with pytest.raises(ConfigError, match=r"has 305 tokens, the lab policy's context is 256"):
         build_lab_policy(SHORT, [("1" * 300, "22")], tmp_path, console=QUIET)
@@ -196,12 +208,53 @@ def test_careless_demonstrations_change_one_answer_character_of_marked_prompts_o
     assert np.mean(wrong["50-20="]) == pytest.approx(0.5, abs=0.04)
 
 
+def test_a_text_weight_teaches_the_prompt_too_and_padding_never(tokenizer):
+    rows = tokenize([("x1,y1;x:", "1"), ("x1,y1,z1,x1,y1,z1;y:", "1")], tokenizer, context=64)
+
+    def learned(**given: float) -> tuple[float, float]:
+        """(chance of the prompt's first comma, chance of padding after the end) after a short warm-up."""
+        config = SHORT.model_copy(update={"warmup": WarmupConfig(steps=40, batch=8, **given)})
+        model = build_model(config, tokenizer)
+        warm_up(model, rows, config.warmup, seed=0, on_step=lambda step, loss: None)
+        with torch.no_grad():
+            chances = model(input_ids=torch.from_numpy(rows.ids_M_T[:1])).logits.softmax(-1)[0]
+        return float(chances[2, rows.ids_M_T[0, 3]]), float(chances[rows.end_M[0], tokenizer.pad_token_id])
+
+    (without, _), (with_text, padding) = learned(), learned(text_weight=1.0)
+    assert without < 0.1
+    assert with_text > 0.4
+    assert padding < 0.1
+
+
 def test_the_learning_rate_rises_to_its_peak_and_falls_to_a_tenth():
-    rates = [rate_at(step, steps=100) for step in range(100)]
+    rates = [rate_at(step, WarmupConfig(steps=100)) for step in range(100)]
     assert max(rates) == rates[9] == rates[10] == 1.0
     assert rates[:10] == sorted(rates[:10])
     assert rates[10:] == sorted(rates[10:], reverse=True)
     assert rates[-1] == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_rise_of_its_own_and_a_rate_that_does_not_fall_depend_on_no_number_of_steps():
+    short, long = (
+        [rate_at(step, WarmupConfig(steps=steps, rise_steps=10, final_rate=1.0)) for step in range(100)]
+        for steps in (100, 5000)
+    )
+    assert short == long
+    assert short[:10] == pytest.approx(np.arange(1, 11) / 10)
+    assert set(short[10:]) == {1.0}
+
+
+def test_a_warm_up_stops_at_the_first_look_that_finds_the_loss_low_enough(tmp_path):
+    def losses_of(**given: float) -> list[float]:
+        config = SHORT.model_copy(update={"warmup": WarmupConfig(batch=16, final_rate=1.0, **given)})
+        folder = build_lab_policy(config, EXAMPLES[:2], tmp_path, console=QUIET)
+        return json.loads((folder / "lab.json").read_text())["losses"]
+
+    whole = losses_of(steps=150, rise_steps=10)
+    means = {looked: np.mean(whole[looked - 20 : looked]) for looked in (50, 100, 150)}
+    assert means[50] > means[100] > means[150], "the fixture learns"
+    assert losses_of(steps=150, rise_steps=10, enough_loss=(means[50] + means[100]) / 2) == whole[:100]
+    assert losses_of(steps=150, rise_steps=10, enough_loss=means[150] / 2) == whole
 
 
 @pytest.mark.parametrize(
@@ -210,6 +263,10 @@ def test_the_learning_rate_rises_to_its_peak_and_falls_to_a_tenth():
         (lambda: LabConfig(heads=4, kv_heads=3), r"kv_heads is 3; it must divide heads, which is 4"),
         (lambda: LabConfig(head_dim=48), r"head_dim is 48; vLLM on CPU serves only \(32, 64"),
         (lambda: LabConfig(hiden_size=64), r"hiden_size"),
+        (
+            lambda: WarmupConfig(careless_steps=6, enough_loss=0.2),
+            r"careless_steps is 6 and enough_loss 0.2: a warm",
+        ),
         (lambda: WarmupConfig(steps=5, careless_steps=6), r"careless_steps is 6, more than all steps, 5"),
     ],
 )

@@ -57,6 +57,17 @@ def test_arms_change_only_what_they_name() -> None:
         demo.for_arm("snoze")
 
 
+def test_the_arms_of_the_conflicting_pair_differ_in_how_long_a_mastered_task_sleeps_and_in_nothing_else() -> (
+    None
+):
+    recipe = load_recipe(["@", "groundedqa_conflict.toml"])
+    permanent, snooze = recipe.for_arm("permanent"), recipe.for_arm("snooze")
+    assert (permanent.scheduler.snooze.mode, snooze.scheduler.snooze.mode) == ("permanent", "deterministic")
+    assert snooze.environment.taskset["snooze_factor"] == snooze.scheduler.snooze.skip_passes == 2
+    rest = {"output": True, "scheduler": {"snooze": {"mode"}}}
+    assert permanent.model_dump(exclude=rest) == snooze.model_dump(exclude=rest)
+
+
 def test_unknown_keys_in_a_file_are_refused_with_the_nearest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,11 +12,23 @@ class WarmupConfig(BaseConfig):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     steps: int = Field(default=700, ge=0)
-    """Optimizer steps; 0 leaves random weights."""
+    """Most optimizer steps; 0 leaves random weights."""
+    enough_loss: float = Field(default=0.0, ge=0)
+    """Stop once the loss is down to this, looked at every 50 steps over the last 20; 0 = take all the steps. For a skill
+    that comes suddenly: when it does is a matter of luck, and soon after it there is nothing left for RL to learn."""
     batch: int = Field(default=128, ge=1)
     """Examples per step."""
     learning_rate: float = Field(default=5e-3, gt=0)
-    """Peak of AdamW's rate; linear rise over a tenth of the steps, cosine fall to a tenth of the peak."""
+    """Peak of AdamW's rate; a linear rise, then a cosine fall."""
+    rise_steps: int | None = Field(default=None, ge=1)
+    """Steps of the rise; None = a tenth of them all."""
+    final_rate: float = Field(default=0.1, gt=0, le=1)
+    """Share of the peak at which the fall ends; 1 = no fall. A skill that comes suddenly and late, such as looking a key
+    up, wants the full rate until it is there."""
+    text_weight: float = Field(default=0.0, ge=0)
+    """Weight of the mean loss over every token, the prompt's among them, beside that of the answer. To look a key up,
+    the policy must first see which value stands after which key; the answer alone hardly says so, and a tenth of the
+    loss of the whole text does."""
     careless: float = Field(default=0.0, ge=0, lt=1)
     """Share of demonstrations with one wrong character in the answer, drawn anew at every step of the last
     `careless_steps`. The policy first learns the skill and then the habit of slipping; RL has to unlearn the
@@ -31,6 +43,11 @@ class WarmupConfig(BaseConfig):
     def _careless_within(self) -> WarmupConfig:
         if self.careless_steps > self.steps:
             raise ValueError(f"careless_steps is {self.careless_steps}, more than all steps, {self.steps}")
+        if self.careless_steps and self.enough_loss:
+            raise ValueError(
+                f"careless_steps is {self.careless_steps} and enough_loss {self.enough_loss}: a warm-up that may stop "
+                "early has no known last steps; drop one of the two"
+            )
         return self
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 RECIPE_VERSION = 1
 """Part of the cache key; raise it when the same config would now build other weights."""
+ADDED_SINCE = {"enough_loss": 0.0, "rise_steps": None, "final_rate": 0.1, "text_weight": 0.0}
+"""Warm-up fields younger than RECIPE_VERSION and the values at which they change nothing, the cache key included."""
 
 
 def default_cache_dir() -> Path:
@@ -58,7 +60,11 @@ def build_lab_policy(
 
 def content_key(config: LabConfig, examples: Sequence[tuple[str, str]]) -> str:
     """16 hex digits of everything that decides the weights."""
-    made_of = {"version": RECIPE_VERSION, "config": config.model_dump(mode="json"), "examples": examples}
+    shape = config.model_dump(mode="json")
+    for name, idle in ADDED_SINCE.items():
+        if shape["warmup"][name] == idle:
+            del shape["warmup"][name]
+    made_of = {"version": RECIPE_VERSION, "config": shape, "examples": examples}
     return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Example = tuple[str, str]
 """(prompt, answer), both plain text."""
+LOOK_EVERY, LOOK_AT = 50, 20
+"""Steps between two looks at whether the loss is low enough, and the steps whose mean is looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +63,18 @@ def _prompt_ids(prompt: str, tokenizer: PreTrainedTokenizerFast) -> list[int]:
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
-def rate_at(step: int, *, steps: int) -> float:
-    """Share of the peak learning rate at a step: linear rise over a tenth, cosine fall to a tenth."""
-    rise = max(1, steps // 10)
+def rate_at(step: int, config: WarmupConfig) -> float:
+    """Share of the peak learning rate at a step: linear rise, then a cosine fall to `final_rate`."""
+    steps, final = config.steps, config.final_rate
+    rise = config.rise_steps or max(1, steps // 10)
     if step < rise:
         return (step + 1) / rise
-    return 0.55 + 0.45 * math.cos(math.pi * (step - rise) / max(1, steps - rise))
+    return (1 + final) / 2 + (1 - final) / 2 * math.cos(math.pi * (step - rise) / max(1, steps - rise))
+
+
+def _enough(losses: Sequence[float], config: WarmupConfig) -> bool:
+    """Whether this is a step at which to look, and the loss is low enough to stop."""
+    return len(losses) % LOOK_EVERY == 0 and float(np.mean(losses[-LOOK_AT:])) <= config.enough_loss
 
 
 class Demonstrations:
@@ -111,7 +119,7 @@ def warm_up(
     seed: int,
     on_step: Callable[[int, float], None],
 ) -> list[float]:
-    """Train `model` in place and return the loss of every step; `on_step(step, loss)` reports progress.
+    """Train `model` in place and return the loss of every step taken; `on_step(step, loss)` reports progress.
 
     Rows are padded on the right and attention is causal, so no attention mask is needed: no token
     whose loss counts looks at padding.
@@ -128,13 +136,18 @@ def warm_up(
         logits = model(input_ids=ids[:, :-1], use_cache=False).logits
         loss_each = functional.cross_entropy(logits.transpose(1, 2), ids[:, 1:], reduction="none")
         loss = (loss_each * counts).sum() / counts.sum()
+        if config.text_weight:
+            written = ids[:, 1:] != model.config.pad_token_id
+            loss = loss + config.text_weight * loss_each[written].mean()
         for group in optimizer.param_groups:
-            group["lr"] = config.learning_rate * rate_at(step, steps=config.steps)
+            group["lr"] = config.learning_rate * rate_at(step, config)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append(float(loss.detach()))
         on_step(step + 1, losses[-1])
+        if _enough(losses, config):
+            break
     model.eval()
     return losses

@@ -1,0 +1,18 @@
+"""`make bench-async`: replay, success buffers and asynchronous rollouts, as a table and one JSON line keyed by number."""
+
+from __future__ import annotations
+
+from tests.bench.light import Part, main
+
+PARTS = (
+    Part(
+        number="1-3", title="bound and throughput on a jumping clock", module="bench_async_clock", quick=True
+    ),
+    Part(number="2", title="TRL's worker beside ours", module="bench_async_trl", quick=True),
+    Part(number="4", title="effective sample size", module="bench_ess", quick=True),
+    Part(number="9", title="the loop's own overhead", module="bench_async_overhead", quick=True),
+)
+
+
+if __name__ == "__main__":
+    main(PARTS, "bench-async")
