@@ -1,30 +1,11 @@
-"""Tests that need a container engine say so when there is none."""
+"""Pools of both backends."""
 
 from __future__ import annotations
 
 import asyncio
-from functools import cache
 
 import pytest
-from snoozing_sandboxes import EngineUnavailable, open_pool
-from snoozing_sandboxes.engine import connect
-
-
-@cache
-def engine_missing() -> str:
-    """Why no engine can be used; "" if one can."""
-    try:
-        with connect(None) as client:
-            client.ping()
-    except EngineUnavailable as error:
-        return str(error)
-    return ""
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("docker") and engine_missing():
-        pytest.skip(engine_missing())
-
+from snoozing_sandboxes import open_pool
 
 BACKENDS = ["local", pytest.param("docker", marks=pytest.mark.docker)]
 
