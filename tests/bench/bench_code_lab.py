@@ -17,7 +17,7 @@ from rich.console import Console
 
 from snoozing_env.train.recipe import load_recipe
 from snoozing_env.train.run import RunOptions, train
-from tests.sandboxes.conftest import engine_missing
+from tests.conftest import engine_missing
 
 _WINDOW = 10
 

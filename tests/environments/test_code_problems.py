@@ -15,7 +15,7 @@ from snooze_code.loading import row_of
 from snooze_code.problems import PRIORS, Authored, authored
 from snooze_code.sandbox import Place, close_sandboxes
 
-from tests.sandboxes.conftest import engine_missing
+from tests.conftest import engine_missing
 
 LOCAL = Place(backend="local", boxes=4)
 

@@ -17,9 +17,9 @@ from snooze_repair.scripted import SUBMIT, shell
 from snooze_repair.taskset import RepairTask
 from snoozing_sandboxes import Pool, open_pool
 
+from tests.conftest import engine_missing
 from tests.environments.repair_cheats import CHEATS, can_be_hard_coded
 from tests.environments.repair_world import DOCKER, ScriptedModel, environment, playing
-from tests.sandboxes.conftest import engine_missing
 
 pytestmark = pytest.mark.docker
 
