@@ -31,9 +31,6 @@ class PacingConfig(FrozenConfig):
     deadline), or train without it. Letting go is faster and biased: what takes long is thrown away."""
     max_running: int = Field(default=256, ge=1)
     """Groups in flight at once, whatever the bound allows."""
-    tail_batching: bool = False
-    """Hold tasks that are predicted to take long and roll them out together, a round of long ones after rounds of
-    short ones; for synchronous training (seed S4)."""
     group_s: float = Field(default=3600.0, gt=0)
     """Seconds from a group's dispatch to its last verdict; then it is cancelled, teaches nothing and is counted."""
     patience_s: float = Field(default=120.0, gt=0)
