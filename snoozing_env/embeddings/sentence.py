@@ -63,14 +63,14 @@ def load_model(config: SentenceConfig) -> Any:
     """
     path = _packaged(config.model)
     try:
-        from sentence_transformers import SentenceTransformer
+        library: Any = importlib.import_module("sentence_transformers")
     except ModuleNotFoundError as error:
         raise ConfigError(
             "scheduler.embedding.kind 'sentence-transformers' needs a package that is not installed; "
             "pip install 'snoozing-env[embeddings]', or use kind 'hashed' or 'endpoint'"
         ) from error
     try:
-        return SentenceTransformer(path, device=config.device)
+        return library.SentenceTransformer(path, device=config.device)
     except (OSError, ValueError) as error:
         raise EmbeddingError(
             f"the sentence model {config.model!r} cannot be loaded ({str(error).splitlines()[0]}); give a hub name, a local "
