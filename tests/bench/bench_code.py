@@ -20,7 +20,7 @@ from snooze_code.sandbox import Place, close_sandboxes, sandbox_at
 from snooze_code.taskset import CodeTask, CodeTaskset
 from snoozing_sandboxes import GradeResult
 
-from tests.sandboxes.conftest import engine_missing
+from tests.conftest import engine_missing
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "code"
 FILES = {"humaneval_plus": "HumanEvalPlus-Mini.jsonl.gz", "mbpp_plus": "MbppPlus.jsonl.gz"}
