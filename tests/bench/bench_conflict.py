@@ -49,7 +49,8 @@ def _auto(seeds: Sequence[int]) -> dict[str, Any]:
         "conflict, unanswerable": _spread(alone[:, 1]),
         "conflict, watched": _spread(watched.max(axis=1)),
         "standalone": _spread(free[:, 0]),
-        "watched_at_most_2": f"{(np.rint(watched.max(axis=1)) <= 2).sum()} of {len(seeds)}",
+        "watched_at_most_2": f"{(watched.max(axis=1) <= 2).sum()} of {len(seeds)}",
+        "watched_at_most_2_rounded": f"{(np.rint(watched.max(axis=1)) <= 2).sum()} of {len(seeds)}",
         "standalone_over_5": f"{(free[:, 0] > 5).sum()} of {len(seeds)}",
     }
 
