@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Literal
 
 import verifiers.v1 as vf
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import Field, model_validator
+from snooze_kit.factors import FactorOptions
 
 Split = Literal["train", "eval", "test"]
 SourceName = Literal[
@@ -48,7 +48,7 @@ class SandboxConfig(vf.TaskConfig):
     """Address space of a program beyond the bare interpreter's."""
 
 
-class CodeConfig(vf.TasksetConfig):
+class CodeConfig(FactorOptions):
     """`--env.taskset.*` of snooze-code."""
 
     source: SourceName = "authored"
@@ -82,21 +82,6 @@ class CodeConfig(vf.TasksetConfig):
     task: SandboxConfig = SandboxConfig()
     """Where programs run."""
 
-    @field_validator("snooze_factors")
-    @classmethod
-    def _factors_count_passes(cls, factors: dict[str, float]) -> dict[str, float]:
-        if wrong := {domain: factor for domain, factor in factors.items() if not factor >= 0}:
-            raise ValueError(f"snooze factors count passes to skip and are 0 or more, got {wrong}")
-        return factors
-
-    @field_serializer("snooze_factor", when_used="json")
-    def _one_as_text(self, factor: float | None) -> float | str | None:
-        return _finite(factor)
-
-    @field_serializer("snooze_factors", when_used="json")
-    def _each_as_text(self, factors: dict[str, float]) -> dict[str, float | str | None]:
-        return {domain: _finite(factor) for domain, factor in factors.items()}
-
     @model_validator(mode="after")
     def _path_has_an_owner(self) -> CodeConfig:
         if self.path is not None and (self.sources or self.source in EMBEDDED):
@@ -109,8 +94,3 @@ class CodeConfig(vf.TasksetConfig):
                 f"`path` is {self.path}, but it belongs to a single `source` with a file; give {wanted}"
             )
         return self
-
-
-def _finite(factor: float | None) -> float | str | None:
-    """JSON has no infinity: a saved run's "for good" must not come back as null."""
-    return "Infinity" if factor is not None and math.isinf(factor) else factor

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Literal
 
 import verifiers.v1 as vf
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import Field, model_validator
+from snooze_kit.factors import FactorOptions
 
 from snooze_groundedqa.sources import Split
 
@@ -43,7 +43,7 @@ class ScoresConfig(vf.TaskConfig):
         return self
 
 
-class GroundedQAConfig(vf.TasksetConfig):
+class GroundedQAConfig(FactorOptions):
     """`--env.taskset.*` of snooze-groundedqa."""
 
     task: ScoresConfig = ScoresConfig()
@@ -78,21 +78,6 @@ class GroundedQAConfig(vf.TasksetConfig):
     snooze_factors: dict[str, float] = Field(default_factory=dict)
     """The same per side ("answer", "abstain") or per domain; a domain wins over a side, both over `snooze_factor`."""
 
-    @field_validator("snooze_factors")
-    @classmethod
-    def _factors_count_passes(cls, factors: dict[str, float]) -> dict[str, float]:
-        if wrong := {name: factor for name, factor in factors.items() if not factor >= 0}:
-            raise ValueError(f"snooze factors count passes to skip and are 0 or more, got {wrong}")
-        return factors
-
-    @field_serializer("snooze_factor", when_used="json")
-    def _one_as_text(self, factor: float | None) -> float | str | None:
-        return _finite(factor)
-
-    @field_serializer("snooze_factors", when_used="json")
-    def _each_as_text(self, factors: dict[str, float]) -> dict[str, float | str | None]:
-        return {name: _finite(factor) for name, factor in factors.items()}
-
     @model_validator(mode="after")
     def _choices_fit(self) -> GroundedQAConfig:
         if self.path is not None and (self.sources or self.source == "facts"):
@@ -118,8 +103,3 @@ class GroundedQAConfig(vf.TasksetConfig):
         """Passes a task of this side and domain is skipped after a too-easy group."""
         default = SNOOZE_FACTORS[side] if self.snooze_factor is None else self.snooze_factor
         return self.snooze_factors.get(domain, self.snooze_factors.get(side, default))
-
-
-def _finite(factor: float | None) -> float | str | None:
-    """JSON has no infinity: a saved run's "for good" must not come back as null."""
-    return "Infinity" if factor is not None and math.isinf(factor) else factor

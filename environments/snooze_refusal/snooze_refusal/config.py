@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Literal
 
 import verifiers.v1 as vf
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import Field, model_validator
 from pydantic_config import BaseConfig
+from snooze_kit.factors import FactorOptions
 
 from snooze_refusal.grade import Outcome
 from snooze_refusal.judge import JudgeConfig
@@ -67,7 +67,7 @@ class RefusalTaskConfig(vf.TaskConfig):
     """A judge model for the bodies; None = rules only."""
 
 
-class RefusalConfig(vf.TasksetConfig):
+class RefusalConfig(FactorOptions):
     """`--env.taskset.*` of snooze-refusal."""
 
     task: RefusalTaskConfig = RefusalTaskConfig()
@@ -99,21 +99,6 @@ class RefusalConfig(vf.TasksetConfig):
     snooze_factors: dict[str, float] = Field(default_factory=dict)
     """The same per side or per category; a category wins over a side, both over `snooze_factor`."""
 
-    @field_validator("snooze_factors")
-    @classmethod
-    def _factors_count_passes(cls, factors: dict[str, float]) -> dict[str, float]:
-        if wrong := {name: factor for name, factor in factors.items() if not factor >= 0}:
-            raise ValueError(f"snooze factors count passes to skip and are 0 or more, got {wrong}")
-        return factors
-
-    @field_serializer("snooze_factor", when_used="json")
-    def _one_as_text(self, factor: float | None) -> float | str | None:
-        return _finite(factor)
-
-    @field_serializer("snooze_factors", when_used="json")
-    def _each_as_text(self, factors: dict[str, float]) -> dict[str, float | str | None]:
-        return {name: _finite(factor) for name, factor in factors.items()}
-
     @model_validator(mode="after")
     def _path_has_an_owner(self) -> RefusalConfig:
         if self.path is not None and (self.sources or self.source == "contrast"):
@@ -129,8 +114,3 @@ class RefusalConfig(vf.TasksetConfig):
         """The snooze factor of a task."""
         chosen = self.snooze_factors.get(domain, self.snooze_factors.get(side, self.snooze_factor))
         return SNOOZE_FACTORS[side] if chosen is None else chosen
-
-
-def _finite(factor: float | None) -> float | str | None:
-    """JSON has no infinity: a saved run's "for good" must not come back as null."""
-    return "Infinity" if factor is not None and math.isinf(factor) else factor
