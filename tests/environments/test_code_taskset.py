@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import base64
 import gzip
 import json
 import math
-import pickle
-import zlib
 
 import pytest
-import verifiers.v1 as vf
 from pydantic import ValidationError
-from snooze_code import CodeConfig, CodeTask, CodeTaskset, Suite
+from snooze_code import CodeConfig, CodeTaskset, Suite
 from snooze_code.asserts import call_of, calls_of_check, literal_lists, parsed, visible_calls
 from snooze_code.config import DEFAULT_SNOOZE_FACTOR
-from snooze_code.contests import read_deepcoder, read_livecodebench
 from snooze_code.evalplus import _retyped, read_humaneval, read_humaneval_plus, read_mbpp, read_mbpp_plus
 from snooze_code.faults import FAULTS
 from snooze_code.loading import SourceError
@@ -26,7 +21,8 @@ from snooze_code.sources import SOURCES
 from snooze_kit import check, reply_trace
 from verifiers.v1.errors import TaskError
 
-LOCAL = {"backend": "local", "boxes": 2, "cpu_s": 2.0}
+from tests.environments.code_world import LOCAL, scored, tasks
+
 FILES = {
     "humaneval": "data/code/HumanEval.jsonl.gz",
     "humaneval_plus": "data/code/HumanEvalPlus-Mini.jsonl.gz",
@@ -39,16 +35,6 @@ FILES = {
 def _sandboxes_end_with_the_module():
     yield
     close_sandboxes()
-
-
-def tasks(**config) -> list[CodeTask]:
-    return list(CodeTaskset(CodeConfig(**{"task": LOCAL, **config})))
-
-
-def scored(task: CodeTask, reply: str) -> vf.Trace:
-    trace = reply_trace(task, reply)
-    asyncio.run(task.score(trace))
-    return trace
 
 
 @pytest.mark.parametrize("config", [{"split": "train"}, {"split": "eval"}, {"levels": [6], "split": "train"}])
@@ -238,80 +224,6 @@ def test_helpers_of_a_prompt_stand_before_tests_that_use_them_so_a_solution_cann
     read = read_humaneval(row)
     assert read.suite.text.startswith("def poly(x):")
     assert read.before == "def poly(x):\n    return x - 2"
-
-
-@pytest.mark.parametrize(
-    "tests",
-    [
-        {"inputs": ["1\n", "2\n"], "outputs": ["2\n", "4\n"]},
-        [{"type": "stdin_stdout", "input": "1\n", "output": "2\n"}, {"type": "stdin_stdout", "input": "2\n", "output": "4\n"}],
-        [{"input": "1\n", "output": "2\n", "testtype": "stdin"}, {"input": "2\n", "output": "4\n", "testtype": "stdin"}],
-        [{"input": "1\n", "output": "2\n"}, {"input": "2\n", "output": "4\n"}],
-    ],
-)  # fmt: skip
-def test_every_form_of_deepcoder_stdin_tests_is_read(tests):
-    row = {
-        "problem": "Double the number.",
-        "tests": json.dumps(tests),
-        "solutions": ["```python\nprint(int(input()) * 2)\n```"],
-    }
-    read = read_deepcoder(row)
-    assert read.suite.cases == (("1\n", "2\n"), ("2\n", "4\n"))
-    assert read.reference == "print(int(input()) * 2)"
-
-
-@pytest.mark.parametrize(
-    ("tests", "starter", "entry"),
-    [
-        ({"fn_name": "double", "inputs": [[3], [4]], "outputs": [[6], [8]]}, "", "double"),
-        ([{"type": "function_call", "fn_name": "double", "input": [3], "output": 6}, {"type": "function_call", "fn_name": "double", "input": [4], "output": 8}], "", "double"),
-        ([{"testtype": "functional", "input": "3", "output": "6"}, {"testtype": "functional", "input": "4", "output": "8"}], "class Solution:\n    def double(self, x: int) -> int:", "Solution.double"),
-    ],
-)  # fmt: skip
-def test_every_form_of_deepcoder_function_tests_is_read(tests, starter, entry):
-    read = read_deepcoder(
-        {"problem": "Double.", "tests": tests, "starter_code": starter, "metadata": {"func_name": "double"}}
-    )
-    assert read.entry == entry
-    assert [(call.args, call.expected) for call in read.suite.calls] == [((3,), 6), ((4,), 8)]
-
-
-def test_livecodebench_grades_private_tests_only_and_unpacks_nothing_but_data():
-    private = json.dumps(
-        [
-            {"input": "1", "output": "2", "testtype": "stdin"},
-            {"input": "5", "output": "10", "testtype": "stdin"},
-        ]
-    )
-    packed = base64.b64encode(zlib.compress(pickle.dumps(private))).decode()
-    row = {"question_id": "abc_a", "question_content": "Double it.\nSample Input\n1\nSample Output\n2", "starter_code": "",
-           "public_test_cases": "[]", "private_test_cases": packed, "metadata": "{}"}  # fmt: skip
-    read = read_livecodebench(row)
-    assert read.suite.cases == (("5", "10"),)  # the sample is shown
-    assert read.id == "abc_a"
-
-    class Evil:
-        def __reduce__(self):
-            return print, ("run",)
-
-    row["private_test_cases"] = base64.b64encode(zlib.compress(pickle.dumps(Evil()))).decode()
-    with pytest.raises(pickle.UnpicklingError, match=r"wants builtins\.print; only plain data"):
-        read_livecodebench(row)
-
-
-def test_contest_files_load_grade_and_are_cut_by_content(tmp_path):
-    rows = [
-        {"problem": f"Add {n} to the number.", "tests": json.dumps([{"input": "1\n", "output": f"{n + 1}\n"}]),
-         "solutions": [f"print(int(input()) + {n})"]}
-        for n in range(30)
-    ]  # fmt: skip
-    path = tmp_path / "deepcoder.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, rows[0]]))
-    train, held_out = (tasks(source="deepcoder", path=path, split=split) for split in ("train", "eval"))
-    assert len(train) + len(held_out) == 30
-    assert {task.key for task in train}.isdisjoint(task.key for task in held_out)
-    assert scored(held_out[0], held_out[0].gold_reply()).reward == 1.0
-    assert scored(held_out[0], "```python\nprint(0)\n```").reward == 0.0
 
 
 @pytest.mark.parametrize(
