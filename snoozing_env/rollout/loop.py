@@ -4,8 +4,9 @@
                                      │
                                      └─▶ on_finished: the outcome log
 
-What is drawn, kept and given up is decided in `snoozing_env.collect`; this is the shell that waits. Every wait here is on the runner's gather, which the engine and the grading deadline bound; no group is in flight
-between two calls, so a checkpoint taken after a step needs no in-flight ledger.
+What is drawn, kept and given up is decided in `snoozing_env.collect`; this is the shell that waits. Every wait here is
+on the runner's gather, which the deadlines of group, rollout and verdict bound; no group is in flight between two
+calls, so a checkpoint taken after a step needs no in-flight ledger.
 """
 
 from __future__ import annotations
@@ -79,10 +80,13 @@ class SyncLoop:
         *,
         gate: GateConfig,
         ladder: Ladder,
+        group_s: float | None = None,
         on_finished: Callable[[Sequence[Group], int], None] | None = None,
         rescue: Callable[[Group], Awaitable[Group | None]] | None = None,
     ) -> None:
+        """`group_s`: seconds a group may take; unfinished rollouts are cancelled then (A5). None = no limit."""
         self.runner, self.scheduler, self.buffer, self.ladder = runner, scheduler, buffer, ladder
+        self._group_s = group_s
         self.collector = Collector(scheduler, buffer, gate=gate, ladder=ladder)
         self.next_group_id = 0
         self._on_finished, self._rescue = on_finished, rescue
@@ -103,7 +107,10 @@ class SyncLoop:
         step = self.collector.begin(batch, version=version)
         while len(drawn := step.next_draw()):
             first, self.next_group_id = self.next_group_id, self.next_group_id + len(drawn)
-            finished = await run_all(self.runner.run(int(t), group_id=first + i) for i, t in enumerate(drawn))
+            finished = await run_all(
+                self.runner.run(int(t), group_id=first + i, within_s=self._group_s)
+                for i, t in enumerate(drawn)
+            )
             if self._on_finished is not None:
                 self._on_finished(finished, version)
             step.add(finished, await self._rescued(finished))

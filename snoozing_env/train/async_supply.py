@@ -122,6 +122,8 @@ class AsyncSupply(Watcher):
             "step": self._planner.step,
             "counts": asdict(self._planner.counts),
             "durations": self._durations.state(),
+            "quotas": None if self._planner.quotas is None else self._planner.quotas.state(),
+            "parked": [self._parts.infos[task].key for task in self._loop.draws.parked],
             "in_flight": [
                 {"id": f.id, "key": f.key, "version": f.version, "attempt": f.attempt}
                 for f in self._planner.running
@@ -150,7 +152,10 @@ class AsyncSupply(Watcher):
         self._planner.restore(step=step, accepted=groups.values(), counts=counts)
         self._loop.next_group_id = next_id
         self._loop.ladder.dead_streak = int(state["dead_streak"])
-        in_flight = [index_of[f["key"]] for f in state["in_flight"] if f["key"] in index_of]
+        if self._planner.quotas is not None:
+            self._planner.quotas.restore(state.get("quotas") or ())
+        begun = [*(f["key"] for f in state["in_flight"]), *state.get("parked", ())]
+        in_flight = [index_of[key] for key in begun if key in index_of]
         for task in reversed(in_flight):
             self._parts.scheduler.offer(task)
         self._ledger.resume(step, sorted(groups), next_id=next_id)
@@ -189,7 +194,8 @@ class AsyncSupply(Watcher):
 
     def metrics(self) -> dict[str, float]:
         counts = {f"groups/{name}": float(n) for name, n in asdict(self._planner.counts).items()}
-        return counts | {"groups/running": float(len(self._planner.running))}
+        running = {"groups/running": float(len(self._planner.running))}
+        return counts | running | self._parts.runner.metrics()
 
     def stop(self) -> None:
         """Start nothing more and cancel what is in flight."""

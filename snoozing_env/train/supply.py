@@ -97,6 +97,7 @@ class SyncSupply:
             self._buffer,
             gate=recipe.gate,
             ladder=Ladder(recipe.ladder),
+            group_s=recipe.pacing.group_s,
             on_finished=self._finished,
             rescue=self._rescue,
         )
@@ -143,7 +144,7 @@ class SyncSupply:
         return ""
 
     def metrics(self) -> dict[str, float]:
-        return {}
+        return self._parts.runner.metrics()
 
     def stop(self) -> None: ...
 

@@ -225,6 +225,8 @@ class LocalEngine:
             while self._waiting:
                 await self._gather()
                 batch = self._take()
+                if not batch:
+                    continue
                 job = loop.run_in_executor(self._worker, self._generate, batch)
                 try:
                     await asyncio.wait([job])
@@ -249,6 +251,8 @@ class LocalEngine:
 
     def _take(self) -> list[Request]:
         """The longest run of waiting requests, in call order, that fits `max_batch`; at least one."""
+        # Whoever was cancelled while it waited is not generated for (a batch that has begun cannot be stopped).
+        self._waiting = [request for request in self._waiting if not request.reply.done()]
         rows, count = 0, 0
         for request in self._waiting:
             rows += request.n
