@@ -256,7 +256,11 @@ class AsyncLoop:
         if now >= self._held_until:  # failures of one outage arrive together and count once
             self._failures += 1
             self._held_until = now + min(0.25 * 2**self._failures, 15.0, max(patience - failing, 0.01))
-            asyncio.get_running_loop().call_at(self._held_until, self._resume)
+            asyncio.get_running_loop().call_at(self._held_until, self._go_on)
+
+    def _go_on(self) -> None:
+        self._held_until = 0.0  # asyncio may ring a little early, and nothing rings twice
+        self._resume()
 
     def _resume(self) -> None:
         self.fill()

@@ -19,6 +19,8 @@ def problems_of(seed: int) -> list[str]:
     found = audit(history.events, bound=config.bound)
     if max(history.lags) > config.bound:
         found.append(f"lag {max(history.lags)}")
+    if history.leaked or history.unbalanced:
+        found.append(f"{history.leaked} tasks leaked, {history.unbalanced} groups unaccounted for")
     return found
 
 
