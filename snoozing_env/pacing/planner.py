@@ -233,7 +233,12 @@ class Planner:
         """A batch by datasets; one that is taken before all of its places were filled lends those."""
         waiting, places = self.waiting(), quotas.next(self.batch)
         places.lend(quotas.short(waiting, self.batch), filled=waiting)
-        return quotas.take(self._accepted, self.batch)
+        taken = quotas.take(self._accepted, self.batch)
+        if not self.shrunk:
+            return taken
+        ids = {group.id for group in taken}
+        last = [g for g in self._accepted if self.lag(g) == self.config.bound]
+        return taken + [group for group in last if group.id not in ids]
 
     def expire(self) -> list[Group]:
         """Drop accepted groups that are past the bound at the next step."""

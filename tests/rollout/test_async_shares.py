@@ -13,6 +13,7 @@ from snoozing_env.pacing import DurationConfig, Durations, PacingConfig, Planner
 from snoozing_env.rollout.async_loop import AsyncLoop
 from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.schedulers import build_scheduler
+from snoozing_env.testing.clock import run_jumping
 from snoozing_env.types import TaskInfo
 from tests.rollout.async_world import World, play
 from tests.rollout.test_async_loop import MIXED, TimedRunner, lags, long_tail, train
@@ -114,14 +115,22 @@ def test_a_dataset_that_sleeps_lends_at_once_and_is_repaid():
     assert sum(batch.generated_groups for batch in batches) < 20 * 8 * 1.5
 
 
-def test_a_smaller_batch_keeps_the_proportions():
-    loop = build(PacingConfig(max_staleness=1), sizes={"a": 60, "b": 60})
-    first, _ = train(loop, steps=3)
-    assert by_dataset(loop, first)[-1] == {"a": 4, "b": 4}
-    loop = build(PacingConfig(max_staleness=1), sizes={"a": 60, "b": 60})
-    loop.planner.resize(4)
-    smaller, _ = train(loop, steps=6)
-    assert all(c == {"a": 2, "b": 2} for c in by_dataset(loop, smaller))
+def test_a_smaller_batch_keeps_the_proportions_and_drops_nothing():
+    loop = build(PacingConfig(max_staleness=2), sizes={"a": 60, "b": 60})
+
+    async def program() -> list[StepBatch]:
+        batches = []
+        for step in range(12):
+            loop.planner.resize(8 if step < 4 else 4)
+            batches.append(await loop.next_batch())
+            loop.publish(step + 1)
+        await loop.close()
+        return batches
+
+    shares = by_dataset(loop, run_jumping(program()))
+    assert shares[:4] == [{"a": 4, "b": 4}] * 4
+    assert shares[-4:] == [{"a": 2, "b": 2}] * 4
+    assert loop.planner.counts.over_age == loop.planner.counts.expired == 0
 
 
 def test_a_resumed_run_goes_on_with_the_places_that_were_asked_for():
