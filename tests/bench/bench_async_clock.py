@@ -35,7 +35,7 @@ def schedules(n: int) -> dict[str, Any]:
     for seed in range(n):
         config = random_pacing(seed)
         history = play(config, random_world(seed), steps=8)
-        worst = max(worst, max(history.lags) - config.bound)
+        worst = max(worst, max(history.lags, default=0) - config.bound)
         totals.update({name: getattr(history, name) for name in COUNTED})
         if audit(history.events, bound=config.bound) or history.leaked or history.unbalanced:
             bad.append(seed)
@@ -48,7 +48,16 @@ def schedules(n: int) -> dict[str, Any]:
     }
 
 
-COUNTED = ("kills", "cancelled_late", "cancelled_spare", "partial", "parked", "places", "misplaced")
+COUNTED = (
+    "kills",
+    "saturated",
+    "cancelled_late",
+    "cancelled_spare",
+    "partial",
+    "parked",
+    "places",
+    "misplaced",
+)
 
 
 def _planted(n: int) -> str:

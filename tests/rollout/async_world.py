@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from snoozing_env.errors import EngineError
+from snoozing_env.errors import EngineError, SaturationError
 from snoozing_env.gates import GateConfig, Ladder, LadderConfig
 from snoozing_env.pacing import DurationConfig, Durations, Fate, Flight, PacingConfig, Planner, TailConfig
 from snoozing_env.pacing.planner import Counts
@@ -165,6 +165,8 @@ class History:
     dropped: Counter[int] = field(default_factory=Counter)
     """By task: finished and informative, but too old."""
     kills: int = 0
+    saturated: int = 0
+    """Whether it ended early, with nothing to train on."""
     seconds: float = 0.0
     counts: Counts = field(default_factory=Counts)
     steps: int = 0
@@ -219,6 +221,8 @@ def play(config: PacingConfig, world: World, *, steps: int, save_every: int = 3)
             kills_left -= 1
             history.kills += 1
             raise _Killed from None
+        except SaturationError:  # a world where no task can meet the deadline
+            history.saturated += 1
         finally:
             history.seconds += asyncio.get_running_loop().time()
             history.counts, history.steps = loop.planner.counts, loop.planner.step
@@ -226,7 +230,7 @@ def play(config: PacingConfig, world: World, *, steps: int, save_every: int = 3)
             await loop.close()
             await _close_books(loop, history)
 
-    while history.steps < steps:
+    while history.steps < steps and not history.saturated:
         try:
             run_jumping(life())
         except _Killed:

@@ -19,7 +19,7 @@ def problems_of(seed: int) -> list[str]:
     config = random_pacing(seed)
     history = play(config, random_world(seed), steps=8)
     found = audit(history.events, bound=config.bound)
-    if max(history.lags) > config.bound:
+    if max(history.lags, default=0) > config.bound:
         found.append(f"lag {max(history.lags)}")
     if history.leaked or history.unbalanced:
         found.append(f"{history.leaked} tasks leaked, {history.unbalanced} groups unaccounted for")
