@@ -13,7 +13,7 @@ groups a place without filling it, lends its open places to the others and is re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -30,9 +30,17 @@ class Collector:
     """What the steps of a run have in common: scheduler, buffer, gate, ladder and the running survival."""
 
     def __init__(
-        self, scheduler: Scheduler, buffer: FreshBuffer, *, gate: GateConfig, ladder: Ladder
+        self,
+        scheduler: Scheduler,
+        buffer: FreshBuffer,
+        *,
+        gate: GateConfig,
+        ladder: Ladder,
+        draw: Callable[[int], Ints] | None = None,
     ) -> None:
+        """`draw`: how n tasks are drawn where not from one dataset in particular; None = by the scheduler."""
         self.scheduler, self.buffer, self.gate, self.ladder = scheduler, buffer, gate, ladder
+        self._draw = scheduler.draw if draw is None else draw
         self.survival: dict[str, float] = {}
         """Running estimate of ρ that sizes the refills: per dataset under exact shares, else one under "". Not one for
         all: the probes of a barren dataset would make the others' refills overshoot, and the surplus grow stale."""
@@ -58,7 +66,7 @@ class Collector:
     def draw(self, n: int, wanted: Mapping[str, int] | None) -> Ints:
         """n tasks, of the wanted datasets alone where some are named."""
         if wanted is None or not isinstance(self.scheduler, Curriculum):
-            return self.scheduler.draw(n)
+            return self._draw(n)
         return self.scheduler.draw(n, missing=wanted)
 
     def learn(self, name: str, judged: Sequence[Admission]) -> None:

@@ -17,7 +17,7 @@ from snoozing_env.gates import LadderConfig
 from snoozing_env.pacing.durations import Durations
 from snoozing_env.pacing.planner import Planner
 from snoozing_env.pacing.quotas import Quotas
-from snoozing_env.pacing.tail import Tail
+from snoozing_env.pacing.rounds import Rounds
 from snoozing_env.places import places_of, settle
 from snoozing_env.schedulers import Curriculum, Scheduler
 from snoozing_env.types import Ints
@@ -30,7 +30,8 @@ class Draws:
         self, scheduler: Scheduler, planner: Planner, durations: Durations, ladder: LadderConfig
     ) -> None:
         self.scheduler, self.planner, self.durations = scheduler, planner, durations
-        self.tail = None if planner.config.tail is None else Tail(planner.config.tail)
+        tail = planner.config.tail
+        self.rounds = None if tail is None else Rounds(scheduler, durations, tail)
         self._dry: set[str] = set()
         """Datasets that had nobody idle and awake, and of which no group has ended since."""
         if isinstance(scheduler, Curriculum) and scheduler.exact_batches:
@@ -42,34 +43,21 @@ class Draws:
     @property
     def parked(self) -> tuple[int, ...]:
         """Drawn tasks that have not started."""
-        return () if self.tail is None else self.tail.parked
+        return () if self.rounds is None else self.rounds.parked
 
     def portions(self, room: int) -> Iterator[Ints]:
         """Tasks to start, at most `room`; the caller starts a portion before it asks for the next."""
         if self.planner.quotas is not None:
             yield from self._for_places(room, self.planner.quotas)
-        elif self.tail is not None:
-            yield self._longest_first(self._in_rounds(room, self.tail))
+        elif self.rounds is not None:
+            batch = min(self.planner.batch, self.planner.config.max_running)
+            yield self._longest_first(self.rounds.draw(room, step=self.planner.step, batch=batch))
         else:
             yield self._longest_first(self.scheduler.draw(room))
 
     def _longest_first(self, task_B: Ints) -> Ints:
         """What takes longest starts first, so that it is not what the step waits for (A3)."""
         return task_B[np.argsort(-self.durations.predict(task_B), kind="stable")]
-
-    # -- tail batching ----------------------------------------------------------------------------------
-
-    def _in_rounds(self, room: int, tail: Tail) -> Ints:
-        planner = self.planner
-        step, batch = planner.step, min(planner.batch, planner.config.max_running)
-        now = tail.round(room, step=step, batch=batch)
-        while (n := room - len(now)) > 0:
-            drawn = self.scheduler.draw(n)
-            now += tail.park(drawn, self.durations.predict(drawn), step=step, batch=batch)
-            if len(drawn) < n:  # nobody else is idle and awake
-                now += tail.take(room - len(now))
-                break
-        return np.array(now, np.int64)
 
     # -- exact shares -----------------------------------------------------------------------------------
 
@@ -123,6 +111,5 @@ class Draws:
 
     def close(self) -> None:
         """Give back what was drawn and has not started."""
-        if self.tail is not None:
-            for task in reversed(self.tail.take(len(self.tail.parked))):
-                self.scheduler.release(task)
+        if self.rounds is not None:
+            self.rounds.close()

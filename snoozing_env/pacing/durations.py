@@ -6,9 +6,11 @@ would describe neither.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -61,6 +63,21 @@ class Durations:
     def columns(self) -> dict[str, NDArray[np.float32]]:
         """Live arrays by column name, for the sidecar."""
         return {"duration_log": self._log_N, "duration_seen": self._seen_N}
+
+    def to_parquet(self, keys: Sequence[str]) -> bytes:
+        """The columns beside the tasks' durable keys."""
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table({"key": list(keys), **self.columns()}), sink)
+        return sink.getvalue().to_pybytes()
+
+    def from_parquet(self, data: bytes, index_of: Mapping[str, int]) -> None:
+        """Take over what a saved table says of the tasks that are still there, wherever they now stand."""
+        table = pq.read_table(pa.BufferReader(data))
+        keys = table.column("key").to_pylist()
+        old = np.array([i for i, key in enumerate(keys) if key in index_of], np.int64)
+        new = np.array([index_of[key] for key in keys if key in index_of], np.int64)
+        for name, column in self.columns().items():
+            column[new] = table.column(name).to_numpy()[old]
 
     def state(self) -> dict[str, float]:
         """The part that is not a column."""

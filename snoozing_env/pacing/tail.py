@@ -28,7 +28,8 @@ class TailConfig(FrozenConfig):
     over: float = Field(default=4.0, gt=1)
     """A task is long when it is predicted to take more than this many times the median of the tasks drawn lately."""
     within: int = Field(default=8, ge=1)
-    """Steps that a task waits at most before a round is made of what there is, however little."""
+    """Steps that a task waits at most before a round is made of what there is, however little. A pool with fewer long
+    tasks than a batch makes only such rounds, and its long tasks have fewer turns than the others."""
 
 
 class Tail:

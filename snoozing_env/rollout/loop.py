@@ -15,14 +15,16 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.collect import Collection, Collector
 from snoozing_env.errors import SaturationError
 from snoozing_env.gates import Admission, GateConfig, Ladder, Rung
+from snoozing_env.pacing.rounds import Rounds
 from snoozing_env.rollout.runner import GroupRunner, run_all
 from snoozing_env.schedulers import Scheduler
-from snoozing_env.types import Group
+from snoozing_env.types import Group, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +83,19 @@ class SyncLoop:
         gate: GateConfig,
         ladder: Ladder,
         group_s: float | None = None,
+        rounds: Rounds | None = None,
         on_finished: Callable[[Sequence[Group], int], None] | None = None,
         rescue: Callable[[Group], Awaitable[Group | None]] | None = None,
     ) -> None:
-        """`group_s`: seconds a group may take; unfinished rollouts are cancelled then (A5). None = no limit."""
+        """`group_s`: seconds a group may take; unfinished rollouts are cancelled then (A5). None = no limit.
+        `rounds`: tail batching."""
         self.runner, self.scheduler, self.buffer, self.ladder = runner, scheduler, buffer, ladder
         self._group_s = group_s
-        self.collector = Collector(scheduler, buffer, gate=gate, ladder=ladder)
+        self._rounds = rounds
+        self._step = (0, 1)
+        """Version that is trained, and its batch."""
+        draw = None if rounds is None else partial(self._draw_in_rounds, rounds)
+        self.collector = Collector(scheduler, buffer, gate=gate, ladder=ladder, draw=draw)
         self.next_group_id = 0
         self._on_finished, self._rescue = on_finished, rescue
         """Told of every finished group, informative or not, and the version that is trained."""
@@ -103,7 +111,7 @@ class SyncLoop:
             raise RuntimeError(
                 f"the engine serves version {self.runner.engine.version}, the step trains {version}; publish first"
             )
-        started = time.perf_counter()
+        started, self._step = time.perf_counter(), (version, batch)
         step = self.collector.begin(batch, version=version)
         while len(drawn := step.next_draw()):
             first, self.next_group_id = self.next_group_id, self.next_group_id + len(drawn)
@@ -111,12 +119,19 @@ class SyncLoop:
                 self.runner.run(int(t), group_id=first + i, within_s=self._group_s)
                 for i, t in enumerate(drawn)
             )
+            if self._rounds is not None:
+                for group in finished:
+                    self._rounds.durations.observe(group.outcome.task, group.outcome.duration_s)
             if self._on_finished is not None:
                 self._on_finished(finished, version)
             step.add(finished, await self._rescued(finished))
         if not step.groups:
             raise SaturationError(saturation_report(step.generated, step.verdicts, self.scheduler))
         return self._step_batch(step, started)
+
+    def _draw_in_rounds(self, rounds: Rounds, n: int) -> Ints:
+        version, batch = self._step
+        return rounds.draw(n, step=version, batch=batch)
 
     async def _rescued(self, finished: Sequence[Group]) -> list[Group]:
         """Groups that a stored success gives a gradient."""

@@ -14,10 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from snoozing_env.buffers.journal import Journal, read_journal
 from snoozing_env.buffers.store import dump_groups, parse_groups
 from snoozing_env.files import write_atomically
@@ -29,11 +25,10 @@ from snoozing_env.pacing.planner import Counts
 from snoozing_env.rollout.async_loop import AsyncLoop, Watcher
 from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.rollout.loop_thread import LoopThread
-from snoozing_env.train.supply import GROUPS_FILE, Parts
+from snoozing_env.train.supply import DURATIONS_FILE, GROUPS_FILE, Parts
 from snoozing_env.types import Group
 
 T = TypeVar("T")
-DURATIONS_FILE = "durations.parquet"
 JOURNALS = "journal"
 
 
@@ -108,10 +103,8 @@ class AsyncSupply(Watcher):
         """In the loop's thread, so that no group finishes between the snapshot and the new journal."""
         and_also(directory)
         write_atomically(directory / GROUPS_FILE, dump_groups(self._planner.accepted))
-        table = pa.table({"key": [info.key for info in self._parts.infos], **self._durations.columns()})
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink)
-        write_atomically(directory / DURATIONS_FILE, sink.getvalue().to_pybytes())
+        keys = [info.key for info in self._parts.infos]
+        write_atomically(directory / DURATIONS_FILE, self._durations.to_parquet(keys))
         if self._journal is not None:
             self._journal.close()
         self._journal = self._open_journal(self._planner.step)
@@ -144,7 +137,8 @@ class AsyncSupply(Watcher):
                 since, next_id = since + 1, max(next_id, entry.id + 1)
                 if entry.group is not None:
                     groups[entry.id] = entry.group
-        self._restore_durations(directory, state["durations"], index_of)
+        self._durations.from_parquet((directory / DURATIONS_FILE).read_bytes(), index_of)
+        self._durations.restore(dict(state["durations"]))
         counts = Counts(**state["counts"])
         # The books start anew with what there is: lost flights are closed, restored groups count as started.
         ended = counts.lost + counts.filtered + counts.over_age + counts.expired + counts.trained
@@ -161,17 +155,6 @@ class AsyncSupply(Watcher):
         self._ledger.resume(step, sorted(groups), next_id=next_id)
         self._journal = self._open_journal(step)
         return f"{len(groups)} finished groups wait, {since} of the journal; {len(in_flight)} in flight start again"
-
-    def _restore_durations(
-        self, directory: Path, state: Mapping[str, float], index_of: Mapping[str, int]
-    ) -> None:
-        table = pq.read_table(directory / DURATIONS_FILE)
-        keys = table.column("key").to_pylist()
-        old = np.array([i for i, key in enumerate(keys) if key in index_of], np.int64)
-        new = np.array([index_of[key] for key in keys if key in index_of], np.int64)
-        for name, column in self._durations.columns().items():
-            column[new] = table.column(name).to_numpy()[old]
-        self._durations.restore(dict(state))
 
     def _open_journal(self, step: int) -> Journal:
         return Journal(self._folder / f"{step:08d}.frames")

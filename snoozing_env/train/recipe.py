@@ -116,6 +116,16 @@ class Recipe(FrozenConfig):
         return self
 
     @model_validator(mode="after")
+    def _tail_fits_shares(self) -> Recipe:
+        mixture = getattr(self.scheduler, "mixture", None)
+        if self.pacing.tail is not None and mixture is not None and mixture.shares_of == "batch":
+            raise ValueError(
+                "pacing.tail puts long tasks off to rounds of their own, scheduler.mixture.shares_of 'batch' wants its share "
+                "of every dataset in every batch, the long ones too; drop one of them"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _trainer_fits_engine(self) -> Recipe:
         if self.train.trainer == "async_grpo" and self.engine.kind == "local" and not self.engine.own_weights:
             raise ValueError(
