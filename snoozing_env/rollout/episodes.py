@@ -1,6 +1,6 @@
 """Rollouts that need verifiers' own episode: several turns, tools, several agents, a runtime or a named harness.
 
-    run(task, G) ─▶ env.run_slot ×G ─▶ harness ─▶ interception ─▶ training client ─▶ engine.endpoint()
+    run(task, G) ─▶ env.run_slot ×G ─▶ harness ─▶ interception ─▶ training client ─▶ engine.lease()
                           │                                        (renders ids)     /inference/v1/generate
                           └─ Episode: traces with exact ids, sampled mask, log-probs ─▶ trajectory
 
@@ -60,7 +60,8 @@ class EpisodeRunner:
         self.env, self.engine = env, engine
         self._cutoff = cutoff
         self._stack = AsyncExitStack()
-        self._endpoint: Endpoint | None = None
+        self._met: set[str] = set()
+        """Addresses that an episode was played at."""
         self._opening = asyncio.Lock()
         self._bound_waits(deadline_s, episode_s)
 
@@ -72,11 +73,13 @@ class EpisodeRunner:
             ConfigError: harness, runtime and tools of the environment do not go together, or not with the engine.
             EngineError: the engine has no endpoint, or answered an agent of the policy that it cannot serve.
         """
-        endpoint = await self._open()
-        _check_fit(self.env, task, endpoint)
-        slots = self.env.slots(task, plan.n + plan.spare)
-        attempts = [self._attempt(slot, endpoint, plan, k) for k, slot in enumerate(slots)]
-        return await self._cutoff.run(attempts, wanted=plan.n, deadline=plan.deadline)
+        started = plan.n + plan.spare
+        async with self.engine.lease(plan.seed, started) as endpoint:
+            await self._open(endpoint)
+            _check_fit(self.env, task, endpoint)
+            slots = self.env.slots(task, started)
+            attempts = [self._attempt(slot, endpoint, plan, k) for k, slot in enumerate(slots)]
+            return await self._cutoff.run(attempts, wanted=plan.n, deadline=plan.deadline)
 
     def _attempt(self, slot: RunSlot, endpoint: Endpoint, plan: RolloutPlan, k: int) -> Attempt:
         version = self.engine.version
@@ -92,14 +95,14 @@ class EpisodeRunner:
 
         return Attempt(play, unfinished)
 
-    async def _open(self) -> Endpoint:
+    async def _open(self, endpoint: Endpoint) -> None:
+        """What the first episode needs, and the first at an address."""
         async with self._opening:
-            if self._endpoint is None:
-                endpoint = await self.engine.endpoint()
-                await _learn_context(endpoint, self.engine.model)
+            if not self._met:
                 await self._stack.enter_async_context(self.env.serving())
-                self._endpoint = endpoint
-            return self._endpoint
+            if endpoint.base_url not in self._met:
+                await _learn_context(endpoint, self.engine.model)
+                self._met.add(endpoint.base_url)
 
     def _context(self, endpoint: Endpoint, plan: RolloutPlan, k: int) -> ModelContext:
         config = vf.SamplingConfig(
@@ -126,7 +129,7 @@ class EpisodeRunner:
         )
 
     async def close(self) -> None:
-        self._endpoint = None
+        self._met.clear()
         await self._stack.aclose()
 
 

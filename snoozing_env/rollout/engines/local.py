@@ -27,7 +27,7 @@ from pydantic import ConfigDict, Field
 from pydantic_config import BaseConfig
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, SamplingParams
+from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, OneAddress, SamplingParams
 
 if TYPE_CHECKING:
     import torch
@@ -68,7 +68,7 @@ class Request:
     reply: asyncio.Future[list[Completion]]
 
 
-class LocalEngine:
+class LocalEngine(OneAddress):
     """An `Engine` over a transformers causal model that somebody else trains."""
 
     def __init__(
@@ -250,7 +250,7 @@ class LocalEngine:
             await asyncio.sleep(0)
 
     def _take(self) -> list[Request]:
-        """The longest run of waiting requests, in call order, that fits `max_batch`; at least one."""
+        """The longest run of waiting requests, in call order, that fits `max_batch`; none where all were cancelled."""
         # Whoever was cancelled while it waited is not generated for (a batch that has begun cannot be stopped).
         self._waiting = [request for request in self._waiting if not request.reply.done()]
         rows, count = 0, 0
