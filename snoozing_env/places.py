@@ -81,7 +81,9 @@ class Places:
             return self if batch == self.batch else self.of(batch, {})
         share_D = np.array(list(self.shares.values()), np.int64)
         total = round(int(share_D.sum()) * batch / self.batch)
-        scaled_D = fill(total, share_D * (batch / self.batch), np.full(len(share_D), batch))
+        scaled_D = fill(
+            total, share_D.astype(np.float64) * (batch / self.batch), np.full(len(share_D), batch)
+        )
         return self.of(batch, dict(zip(self.shares, scaled_D.tolist(), strict=True)))
 
     @property

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
+from snoozing_env.schedulers.parquet import dump, parse
 from snoozing_env.types import Floats, Ints
 
 
@@ -66,18 +65,15 @@ class Durations:
 
     def to_parquet(self, keys: Sequence[str]) -> bytes:
         """The columns beside the tasks' durable keys."""
-        sink = pa.BufferOutputStream()
-        pq.write_table(pa.table({"key": list(keys), **self.columns()}), sink)
-        return sink.getvalue().to_pybytes()
+        return dump(keys, dict(self.columns()))
 
     def from_parquet(self, data: bytes, index_of: Mapping[str, int]) -> None:
         """Take over what a saved table says of the tasks that are still there, wherever they now stand."""
-        table = pq.read_table(pa.BufferReader(data))
-        keys = table.column("key").to_pylist()
+        keys, saved = parse(data)
         old = np.array([i for i, key in enumerate(keys) if key in index_of], np.int64)
         new = np.array([index_of[key] for key in keys if key in index_of], np.int64)
         for name, column in self.columns().items():
-            column[new] = table.column(name).to_numpy()[old]
+            column[new] = saved[name][old]
 
     def state(self) -> dict[str, float]:
         """The part that is not a column."""
