@@ -54,8 +54,8 @@ class RolloutConfig(FrozenConfig):
     per rollout, whose prompt the engine's prefix cache mostly saves. Episodes are apart anyway."""
     spare: int = Field(default=0, ge=0)
     """r: redundant rollouts. G + r are started and the first G valid ones are used; the rest is cancelled. Biased:
-    what takes long is thrown away, and with it long answers and hard tries (`rollouts/spare_length_ratio` in the run
-    log says how much longer than the kept ones; the scheduler and the gradient see too many short ones). Which G are
+    what takes long is thrown away, and with it long answers and hard tries (`rollouts/spare_length_ratio` of
+    `GroupRunner.metrics` says how much longer than the kept ones; the scheduler and the gradient see too many short ones). Which G are
     used depends on timing, so such a run does not repeat token for token. Needs `split` for single-turn tasks, whose
     one request ends as a whole. Held-out evaluation starts no spares."""
     spare_wait: float = Field(default=0.0, ge=0)
