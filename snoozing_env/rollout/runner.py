@@ -54,10 +54,10 @@ class RolloutConfig(FrozenConfig):
     per rollout, whose prompt the engine's prefix cache mostly saves. Episodes are apart anyway."""
     spare: int = Field(default=0, ge=0)
     """r: redundant rollouts. G + r are started and the first G valid ones are used; the rest is cancelled. Biased:
-    what takes long is thrown away, and with it long answers and hard tries (`rollouts/spare_length_ratio` of
-    `GroupRunner.metrics` says how much longer than the kept ones; the scheduler and the gradient see too many short ones). Which G are
-    used depends on timing, so such a run does not repeat token for token. Needs `split` for single-turn tasks, whose
-    one request ends as a whole. Held-out evaluation starts no spares."""
+    what takes long is thrown away, and with it long answers and hard tries, so that scheduler and gradient see too
+    many short ones (`rollouts/spare_length_ratio` of `GroupRunner.metrics` says how much longer than the kept ones
+    the others were). Which G are used depends on timing, so such a run does not repeat token for token. Needs `split`
+    for single-turn tasks, whose one request ends as a whole. Held-out evaluation starts no spares."""
     spare_wait: float = Field(default=0.0, ge=0)
     """Remedy for that bias: once G are done, go on for this share of the time it took, and then use those that were
     *started* first among all that are done. 0 = cancel at once."""
