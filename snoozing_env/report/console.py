@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from snoozing_env.report.compare import HEADERS, accuracy, cells, count, duration, headline, load_runs
-from snoozing_env.report.goodput import lines
+from snoozing_env.report.goodput import MAIN, lines
 from snoozing_env.report.runlog import EvalRecord, StepRecord
 from snoozing_env.report.scale import share
 
@@ -44,13 +44,15 @@ def compare_table(runs: Sequence[str | os.PathLike[str]]) -> Table:
 def goodput_table(runs: Sequence[str | os.PathLike[str]]) -> Table | None:
     """Shares of useful, waiting and lost time and tokens, laid out as `compare_table`; None where no run kept an account."""
     loaded = load_runs(runs)
-    measures = [line for line in lines(loaded) if line.main]
+    measures = [line for line in lines(loaded) if line.title in MAIN]
     if not measures:
         return None
     cells_by_run = zip(*(line.cells for line in measures), strict=True)
-    names = [line.name if line.side != "tokens" else f"tokens {line.name}" for line in measures]
-    grid = [["arm", *names], *([run.label, *row] for run, row in zip(loaded, cells_by_run, strict=True))]
-    return _grid_table(grid, title="goodput")
+    grid = [
+        ["arm", *(line.title for line in measures)],
+        *([run.label, *row] for run, row in zip(loaded, cells_by_run, strict=True)),
+    ]
+    return _grid_table(grid, title="where time and tokens went")
 
 
 def _grid_table(grid: list[list[str]], *, title: str) -> Table:

@@ -50,12 +50,16 @@ TOKENS: Mapping[str, tuple[str, ...]] = {
     "not yet trained": ("tokens/waiting",),
 }
 MAIN = (
-    "goodput, time",
-    "goodput, tokens",
-    "waiting for rollouts",
-    "waiting for the trainer",
-    *LOST_TO.values(),
-)
+    "goodput, time", "goodput, tokens", "trainer, waiting for rollouts", "engine, waiting for the trainer",
+    *(f"tokens, {name}" for name in LOST_TO.values()),
+)  # fmt: skip
+"""What the terminal shows, too."""
+GOODPUT = {
+    "time": "time",
+    "trainer": "time of the trainer",
+    "engine": "time of the engine",
+    "tokens": "tokens",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +67,14 @@ class Line:
     """One measure of every run."""
 
     side: str
-    """ "trainer", "engine" or "tokens"; empty for goodput itself."""
+    """ "goodput", "trainer", "engine" or "tokens": what it is a share of."""
     name: str
     cells: tuple[str, ...]
 
     @property
-    def main(self) -> bool:
-        """Whether the terminal shows it too."""
-        return self.name in MAIN
+    def title(self) -> str:
+        """The name where lines of all sides stand together."""
+        return f"{self.side}, {self.name}"
 
 
 def totals(run: Run) -> dict[str, float]:
@@ -93,12 +97,8 @@ def lines(runs: Sequence[Run]) -> list[Line]:
     found = [totals(run) for run in runs]
     engine = [sum(t.get(f"engine/{state}_s", 0.0) for state in STATES) for t in found]
     rows = [
-        Line(
-            side="",
-            name=f"goodput, {of}",
-            cells=tuple(_share(goodput(t).get(f"goodput/{of}")) for t in found),
-        )
-        for of in ("time", "tokens")
+        Line(side="goodput", name=name, cells=tuple(_share(goodput(t).get(f"goodput/{key}")) for t in found))
+        for key, name in GOODPUT.items()
     ]
     rows += _lines("trainer", TRAINER, found, [wall(t) for t in found])
     rows += _lines("engine", ENGINE, found, engine)

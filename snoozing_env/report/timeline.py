@@ -15,6 +15,7 @@ from snoozing_env.report.goodput import lines, totals, wall
 from snoozing_env.report.scale import share, short
 from snoozing_env.report.svg import Axis
 from snoozing_env.report.svg_lanes import Band, Lane, Steps, stacked_lanes
+from snoozing_env.report.tables import table
 from snoozing_env.types import Floats
 
 ACTIVITIES = (
@@ -48,7 +49,7 @@ def goodput_section(drawn: Sequence[Style]) -> str:
     )
     return (
         f'<section><h2>Where time and tokens went</h2><p class="note">{note}</p><ul class="legend">{key}</ul>'
-        f'<div class="grid {"one" if wide else "two"}">{"".join(figures)}</div>{shares_table(drawn)}</section>'
+        f'<div class="grid {"one" if wide else "two"}">{"".join(figures)}</div>{shares_tables(drawn)}</section>'
     )
 
 
@@ -102,9 +103,9 @@ def engine_activities(run: Run) -> dict[str, Floats]:
     wasted = backdated(_seconds(run, *(f"work/lost_{family}_s" for family in LOST)), generating)
     return {
         "generating": generating - wasted,
+        "lost": wasted + _seconds(run, "engine/failed_s", "engine/undone_s"),
         "syncing": _seconds(run, "engine/paused_s"),
         "other": _seconds(run, "engine/evaluating_s"),
-        "lost": wasted + _seconds(run, "engine/failed_s", "engine/undone_s"),
         "waiting": _seconds(run, "engine/waiting_s"),
     }
 
@@ -124,17 +125,17 @@ def _seconds(run: Run, *names: str) -> Floats:
     )
 
 
-def shares_table(drawn: Sequence[Style]) -> str:
-    """Measures down, arms across."""
-    head = "".join(f'<th scope="col">{escape(style.run.label)}</th>' for style in drawn)
-    body, side = "", ""
-    for line in lines([style.run for style in drawn]):
-        if line.side != side:
-            side = line.side
-            body += f'<tr class="side"><th colspan="{len(drawn) + 1}">{escape(side)}</th></tr>'
-        cells = "".join(f"<td>{escape(cell)}</td>" for cell in line.cells)
-        body += f'<tr><th scope="row">{escape(line.name)}</th>{cells}</tr>'
-    return (
-        f'<div class="scroll"><table class="shares"><thead><tr><th scope="col">share of</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
+def shares_tables(drawn: Sequence[Style]) -> str:
+    """A small table each for goodput, trainer, engine and tokens: measures down, arms across."""
+    measures = lines([style.run for style in drawn])
+    sides = dict.fromkeys(line.side for line in measures)
+    tables = [
+        table(
+            [side, *(style.run.label for style in drawn)],
+            [[escape(cell) for cell in (line.name, *line.cells)] for line in measures if line.side == side],
+            css="shares",
+        )
+        for side in sides
+    ]
+    css = "four" if len(drawn) < 3 else "two" if len(drawn) < 5 else "one"
+    return f'<div class="grid {css}">{"".join(tables)}</div>'
