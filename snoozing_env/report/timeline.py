@@ -137,5 +137,5 @@ def shares_tables(drawn: Sequence[Style]) -> str:
         )
         for side in sides
     ]
-    css = "four" if len(drawn) < 3 else "two" if len(drawn) < 5 else "one"
+    css = "four" if len(drawn) < 2 else "two" if len(drawn) < 5 else "one"
     return f'<div class="grid {css}">{"".join(tables)}</div>'
