@@ -100,17 +100,17 @@ class EngineAccount:
 
     def reading(self) -> dict[str, float]:
         """Totals since the start of the run."""
-        fates, waiting = self.fates, self.fates.waiting
-        found: dict[str, float] = {f"engine/{s}_s": v for s, v in self.time.seconds.items()}
+        fates, waiting, time = self.fates, self.fates.waiting, self.time.read()
+        found: dict[str, float] = {f"engine/{s}_s": v for s, v in time.by_state.items()}
         found |= {
-            "engine/flight_s": self.time.flight_seconds,
+            "engine/flight_s": time.in_flight,
             "tokens/generated": fates.generated,
             "tokens/trained": fates.trained.tokens,
             "tokens/replayed": fates.replayed,
             "tokens/waiting": waiting.tokens,
             "work/trained_s": fates.trained.seconds,
             "work/waiting_s": waiting.seconds + sum(self._landed.values()),
-            "work/in_flight_s": self.time.running_seconds,
+            "work/in_flight_s": time.running,
         }
         for family, causes in LOST.items():
             found[f"tokens/lost_{family}"] = sum(fates.lost[cause].tokens for cause in causes)
@@ -120,18 +120,19 @@ class EngineAccount:
 
     def state(self) -> dict[str, Any]:
         """JSON-able. What is in flight is started again after a kill, so its time counts as cancelled."""
+        time = self.time.read()
         return {
-            "seconds": self.time.seconds,
-            "flight_seconds": self.time.flight_seconds,
-            "in_flight": self.time.running_seconds + sum(self._landed.values()),
+            "seconds": time.by_state,
+            "in_flight": time.in_flight,
+            "cancelled": time.running + sum(self._landed.values()),
             "fates": self.fates.state(),
         }
 
     def add(self, state: Mapping[str, Any]) -> None:
         """Take in what a checkpoint holds."""
-        self.time.add(state["seconds"], flight_seconds=state["flight_seconds"])
+        self.time.add(state["seconds"], in_flight=state["in_flight"])
         self.fates.add(state["fates"])
-        self.fates.waste("cancelled", seconds=state["in_flight"])
+        self.fates.waste("cancelled", seconds=state["cancelled"])
 
 
 class Account:

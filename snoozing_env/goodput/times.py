@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 Clock = Callable[[], float]
@@ -53,6 +54,17 @@ class TrainerTime:
         return dict(self._seconds)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSeconds:
+    """The engine's time at one instant."""
+
+    by_state: dict[State, float]
+    in_flight: float
+    """Groups in flight, integrated over time: divided by the wall time, how many were so on average."""
+    running: float
+    """Own seconds, so far, of the groups in flight."""
+
+
 class EngineTime:
     """The engine's side; used by the loop's thread alone.
 
@@ -94,29 +106,20 @@ class EngineTime:
         self._advance()
         self._evaluating = on
 
-    def add(self, seconds: Mapping[str, float], *, flight_seconds: float = 0.0) -> None:
+    def add(self, seconds: Mapping[str, float], *, in_flight: float = 0.0) -> None:
         """Seconds by state from elsewhere: of a checkpoint, or undone."""
         for state in STATES:
             self._seconds[state] += seconds.get(state, 0.0)
-        self._flight_seconds += flight_seconds
+        self._flight_seconds += in_flight
 
-    @property
-    def seconds(self) -> dict[State, float]:
-        """By state, up to now."""
+    def read(self) -> EngineSeconds:
+        """Up to now."""
         self._advance()
-        return dict(self._seconds)
-
-    @property
-    def flight_seconds(self) -> float:
-        """Groups in flight, integrated over time: divided by the wall time, how many were so on average."""
-        self._advance()
-        return self._flight_seconds
-
-    @property
-    def running_seconds(self) -> float:
-        """Own seconds, so far, of the groups in flight."""
-        self._advance()
-        return sum(self._served - start for start in self._running.values())
+        return EngineSeconds(
+            by_state=dict(self._seconds),
+            in_flight=self._flight_seconds,
+            running=sum(self._served - start for start in self._running.values()),
+        )
 
     def _advance(self) -> None:
         now = self._clock()

@@ -212,7 +212,7 @@ def _undone(recipe: Recipe, step: int) -> Undone:
     journal = recipe.pacing.max_staleness and step
     return Undone(
         seconds=max((r.seconds or 0.0 for r in gone), default=0.0) - max(kept, default=0.0) if gone else 0.0,
-        tokens=0 if journal else sum(r.generated_tokens or 0 for r in gone),
+        tokens=0 if journal else sum(int((r.goodput or {}).get("tokens/generated", 0)) for r in gone),
     )
 
 

@@ -131,12 +131,13 @@ class EngineTimes(RuleBasedStateMachine):
 
     @invariant()
     def states_add_up_and_the_groups_share_the_generating(self) -> None:
-        seconds = self.time.seconds
+        now = self.time.read()
+        seconds = now.by_state
         assert set(seconds) == set(STATES)
         assert sum(seconds.values()) == pytest.approx(self.clock.now)
-        assert seconds["generating"] == pytest.approx(self.own + self.time.running_seconds)
+        assert seconds["generating"] == pytest.approx(self.own + now.running)
         assert seconds["paused"] == pytest.approx(self.paused)
-        assert self.time.flight_seconds == pytest.approx(self.flight_seconds)
+        assert now.in_flight == pytest.approx(self.flight_seconds)
 
 
 TestEngineTimes = EngineTimes.TestCase
@@ -154,9 +155,8 @@ def test_groups_in_flight_together_share_the_engine_and_those_alone_have_it_all(
     clock.now = 12.0  # group 1 alone with half the engines: 1 s
     time.pause(-0.5)
     assert time.land(1) == 4.0
-    assert time.seconds["generating"] == 11.0
-    assert time.seconds["paused"] == 1.0
-    assert time.flight_seconds == 18.0
+    now = time.read()
+    assert (now.by_state["generating"], now.by_state["paused"], now.in_flight) == (11.0, 1.0, 18.0)
 
 
 def test_an_idle_engine_waits_for_the_trainer_unless_it_evaluates_or_has_failed() -> None:
@@ -176,7 +176,7 @@ def test_an_idle_engine_waits_for_the_trainer_unless_it_evaluates_or_has_failed(
     time.start(2)
     time.land(2, failed=False)
     clock.now = 32.0
-    assert time.seconds == {
+    assert time.read().by_state == {
         "generating": 1.0, "waiting": 17.0, "paused": 0.0, "evaluating": 2.0, "failed": 12.0, "undone": 0.0,
     }  # fmt: skip
 
