@@ -37,7 +37,7 @@ def scaffold(name: str, folder: Path) -> list[Path]:
             f"{folder} is not empty (it has {', '.join(found[:3])}{', ...' if len(found) > 3 else ''}); nothing was "
             "written; give --path a folder that is empty or does not exist"
         )
-    written = []
+    written: list[Path] = []
     for source in sorted(TEMPLATE.rglob("*")):
         if source.suffix not in _TEXTS:
             continue
@@ -45,7 +45,7 @@ def scaffold(name: str, folder: Path) -> list[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(renamed(source.read_text(encoding="utf-8"), name), encoding="utf-8")
         written.append(target)
-    return written
+    return sorted(written)
 
 
 def renamed(text: str, name: str) -> str:
