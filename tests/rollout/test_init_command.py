@@ -45,7 +45,8 @@ def test_every_name_in_the_package_comes_from_the_one_that_was_given(tide_words)
     files = {str(path.relative_to(tide_words)) for path in tide_words.rglob("*") if path.is_file()}
     assert files == {
         "README.md", "pyproject.toml", "train.toml", "tests/test_tide_words.py", "tide_words/__init__.py",
-        "tide_words/grading.py", "tide_words/taskset.py", "tide_words/words.py",
+        "tide_words/config.py", "tide_words/grading.py", "tide_words/harness.py", "tide_words/taskset.py",
+        "tide_words/words.py",
     }  # fmt: skip
     texts = [(tide_words / name).read_text(encoding="utf-8") for name in files]
     assert not [found for text in texts for found in re.findall(r"(?i)letters.?template", text)]
@@ -72,7 +73,7 @@ def test_the_recipe_of_a_fresh_package_loads_its_tasks(importable, capsys, monke
     assert re.search(r"tasks\s+│ 200", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("name", ["ab", "tide-words", "a1-b2-c3-d4-e5-f6-g7-h8-i9-j0-kk"])
+@pytest.mark.parametrize("name", ["ab", "tide-words", "a1-b2-c3-d4-e5-f6-g7-h8-i9-j0-kk", "w" * 32])
 def test_a_fresh_package_is_clean_for_the_linter_whatever_its_name(tmp_path, name):
     scaffold(name, tmp_path)
     project = TEMPLATE.parents[2] / "pyproject.toml"

@@ -3,6 +3,7 @@
 verifiers finds the task set, and the harness it uses by default, through `__all__`.
 """
 
-from letters_template.taskset import LettersTemplateHarness, LettersTemplateTaskset
+from letters_template.harness import LettersTemplateHarness
+from letters_template.taskset import LettersTemplateTaskset
 
 __all__ = ["LettersTemplateHarness", "LettersTemplateTaskset"]

@@ -3,48 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import verifiers.v1 as vf
-from pydantic import ConfigDict, Field, field_validator
-from snooze_kit import InprocChatHarness, SnoozeTask, SnoozeTaskData
-from snooze_kit.factors import FactorOptions
+from pydantic import ConfigDict
+from snooze_kit import SnoozeTask, SnoozeTaskData
 
+from letters_template.config import SNOOZE_FACTORS, LettersTemplateConfig
 from letters_template.grading import right, said
-from letters_template.words import LENGTHS, Problem, problems
+from letters_template.words import Problem, problems
 
 SYSTEM_PROMPT = (
     "You get an operation and a word. `first` asks for the first letter, `reverse` for the letters backwards, "
     "`sort` for the letters in alphabetical order. End your reply with the result alone on the last line."
 )
-SNOOZE_FACTORS: Mapping[str, float] = {"first": 6.0, "reverse": 3.0, "sort": 2.0}
-"""Passes a mastered task is skipped. What is learned once for all words stays and is checked back late; sorting is a
-skill per set of letters, which training on others wears off, so it is checked back early. Say why your numbers are so."""
 PRIORS: Mapping[int, float] = {2: 0.9, 3: 0.8, 4: 0.7, 5: 0.6, 6: 0.5, 7: 0.4, 8: 0.3}
 """Expected pass rate by length of the word; `snooze stratify` measures it for a model of yours."""
-
-
-class LettersTemplateConfig(FactorOptions):
-    """`--env.taskset.*`; snooze factors are named by operation."""
-
-    split: Literal["train", "eval", "test"] = "train"
-    """`eval` and `test` are the held-out side: one word in five."""
-    size: int = Field(300, gt=0)
-    """Problems."""
-    lengths: list[int] = Field(default=[3, 4, 5], min_length=1)
-    """Letters of the words, 2-8."""
-    style: Literal["instruct", "bare"] = "instruct"
-    """`instruct` explains the operations; `bare` has no system prompt, for tiny policies."""
-    seed: int = 0
-    """Draws the problems."""
-
-    @field_validator("lengths")
-    @classmethod
-    def _lengths_exist(cls, lengths: list[int]) -> list[int]:
-        shortest, longest = LENGTHS
-        if wrong := [length for length in lengths if not shortest <= length <= longest]:
-            raise ValueError(f"words have {shortest}-{longest} letters, got lengths {wrong}")
-        return lengths
 
 
 class LettersTemplateData(SnoozeTaskData):
@@ -112,7 +86,3 @@ class LettersTemplateTaskset(
             snooze_factor=SNOOZE_FACTORS[operation] if factor is None else factor,
             cluster=f"{operation} {length}",
         )
-
-
-class LettersTemplateHarness(InprocChatHarness):
-    """One reply per turn in this process; exported so that verifiers takes it by default."""

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import pytest
 from pydantic import ValidationError
-from snooze_kit import check
+from snooze_kit import SnoozeTask, check
 
-from letters_template import LettersTemplateTaskset
+from letters_template.config import SNOOZE_FACTORS, LettersTemplateConfig
 from letters_template.grading import right
-from letters_template.taskset import SNOOZE_FACTORS, LettersTemplateConfig, LettersTemplateTask
+from letters_template.taskset import LettersTemplateTaskset
 
 
-def tasks(**options) -> list[LettersTemplateTask]:
-    return list(LettersTemplateTaskset(LettersTemplateConfig(**options)))
+def taskset(**options) -> LettersTemplateTaskset:
+    return LettersTemplateTaskset(LettersTemplateConfig(**options))
+
+
+def tasks(**options) -> list[SnoozeTask]:
+    return list(taskset(**options))
 
 
 @pytest.mark.parametrize("style", ["instruct", "bare"])
 @pytest.mark.parametrize("split", ["train", "eval"])
 def test_the_contract_holds(split, style):
-    assert check(LettersTemplateTaskset(LettersTemplateConfig(split=split, style=style)), limit=60) == []
+    assert check(taskset(split=split, style=style), limit=60) == []
 
 
 def test_the_two_sides_share_no_word_whatever_the_seed():
