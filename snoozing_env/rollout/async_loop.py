@@ -48,6 +48,9 @@ class Watcher:
 
     def lost(self, flight: Flight) -> None: ...
 
+    def cut_off(self, group: Group) -> None:
+        """What there is of a lost group, whose deadline left it too few rollouts."""
+
     def expired(self, groups: Sequence[Group]) -> None:
         """Accepted groups that were too old when their step came."""
 
@@ -206,6 +209,7 @@ class AsyncLoop:
             self._failing_since, self._failures = None, 0
             if self._too_late(flight, group):
                 self._give_up(flight, group.outcome, tokens=group.tokens)
+                self._watcher.cut_off(group)
             else:
                 self._finish(flight, group, await self._watcher.rescue(group))
 

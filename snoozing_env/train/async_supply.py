@@ -94,6 +94,10 @@ class AsyncSupply(Watcher):
     def lost(self, flight: Flight) -> None:
         self._ledger.lose(flight.id)
 
+    def cut_off(self, group: Group) -> None:
+        """Its rollouts were paid for, and come to nothing for want of others."""
+        self._parts.account.finish(group, "filtered")
+
     def expired(self, groups: Sequence[Group]) -> None:
         self._ledger.expire([group.id for group in groups])
         self._parts.account.expire(groups)

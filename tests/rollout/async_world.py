@@ -92,7 +92,7 @@ class SimulatedEngine:
     planner: Planner
     world: World
     rng: np.random.Generator
-    cutoff: Cutoff
+    cutoff: Cutoff = field(default_factory=Cutoff)
     running_turns: int = 0
     open: asyncio.Event = field(default_factory=asyncio.Event)
     idle: asyncio.Event = field(default_factory=asyncio.Event)
