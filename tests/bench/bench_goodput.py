@@ -18,7 +18,7 @@ from snoozing_env.goodput import LOST, PHASES
 from snoozing_env.report.compare import Run, load_runs
 from snoozing_env.report.goodput import lines, totals
 from snoozing_env.train.run import RunOptions, train
-from tests.train.small import small_recipe
+from tests.train.small import LEVELS, small_recipe
 
 MODES: dict[str, dict[str, Any]] = {
     "sync": {},
@@ -32,7 +32,8 @@ def figures(quick: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         runs = [_run(Path(folder) / mode, steps, changes) for mode, changes in MODES.items()]
     found: dict[str, Any] = {
-        line.title: dict(zip(MODES, (_plain(cell) for cell in line.cells), strict=True)) for line in lines(runs)
+        line.title: dict(zip(MODES, (_plain(cell) for cell in line.cells), strict=True))
+        for line in lines(runs)
     }
     found["seconds that phases do not add up to"] = dict(zip(MODES, map(_unexplained, runs), strict=True))
     found["tokens that are nowhere"] = dict(zip(MODES, map(_nowhere, runs), strict=True))
@@ -42,8 +43,8 @@ def figures(quick: bool) -> dict[str, Any]:
 def _run(folder: Path, steps: int, changes: dict[str, Any]) -> Run:
     recipe = small_recipe(
         folder,
-        rollout={"group_size": 8, "max_tokens": 8},
-        train={"steps": steps, "save_every": steps, "batch_groups": 8},
+        environment={"taskset": {**LEVELS, "levels": [2, 3, 4], "split": "train"}},
+        train={"steps": steps, "save_every": steps},
         evaluation={"every": steps},
         **changes,
     )
