@@ -28,7 +28,7 @@ MODES: dict[str, dict[str, Any]] = {
 
 def figures(quick: bool) -> dict[str, Any]:
     """Shares of each mode by measure, and how far its books are from adding up."""
-    steps = 6 if quick else 40
+    steps = 3 if quick else 40
     with tempfile.TemporaryDirectory() as folder:
         runs = [_run(Path(folder) / mode, steps, changes) for mode, changes in MODES.items()]
     found: dict[str, Any] = {
