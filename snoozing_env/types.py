@@ -10,7 +10,7 @@ weight updates of the policy and is the only clock a scheduler knows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -104,6 +104,8 @@ class Trajectory:
     last_version: int = 0
     anchor: bool = False
     """A stored success used as a positive example: trained by cross-entropy, without an importance ratio (B2)."""
+    stored: bool = False
+    """A stored success that took a failed rollout's place; not a rollout of this group (B2)."""
     text: str = ""
     """The completion as the grader saw it."""
     error: str = ""
@@ -122,7 +124,18 @@ class Group:
     trajectories: tuple[Trajectory, ...]
     prompt: str = ""
     gold: str = ""
+    replayed: bool = False
+    """Trained before, and handed out again by the replay buffer (B1)."""
 
     @property
     def tokens(self) -> int:
         return self.outcome.tokens
+
+    @property
+    def own_outcome(self) -> GroupOutcome:
+        """What its own rollouts came to: a stored success counts as the failure whose place it took, so that nobody
+        learns from it that the policy solved the task (B2)."""
+        stored_G = np.array([t.stored for t in self.trajectories])
+        if not stored_G.any():
+            return self.outcome
+        return replace(self.outcome, rewards_G=np.where(stored_G, 0.0, self.outcome.rewards_G))

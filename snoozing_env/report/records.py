@@ -43,6 +43,8 @@ class StepRecord:
     """Wall seconds since the run started."""
     generated_groups: int | None = None
     trained_groups: int | None = None
+    replayed_groups: int | None = None
+    """Of the trained groups, those that had been trained before (B1)."""
     generated_tokens: int | None = None
     trained_tokens: int | None = None
     survival: float | None = None
@@ -82,6 +84,10 @@ class StepRecord:
     """Of the rollouts, by lag in policy versions."""
     outside_clip: float | None = None
     """Share of tokens whose ratio is outside the range of the loss, whatever their advantage."""
+    ratio_distance: Mapping[str, float] | None = None
+    """Mean |importance ratio - 1| of the tokens of "fresh" and of "replayed" rollouts (B1)."""
+    clipped: Mapping[str, float] | None = None
+    """Share of those tokens whose gradient the clip takes away."""
     rate_factor: float | None = None
     """What the learning rate was multiplied with because of the effective sample size."""
     truncated: float | None = None

@@ -2,7 +2,7 @@
 
     step.next_draw() ─▶ tasks ─▶ runner ×n (gathered) ─▶ step.add(groups) ─▶ still places open? draw again
                                      │
-                                     └─▶ on_finished: the outcome log
+                                     └─▶ on_finished: the outcome log, stored successes
 
 What is drawn, kept and given up is decided in `snoozing_env.collect`; this is the shell that waits. Every wait here is on the runner's gather, which the engine and the grading deadline bound; no group is in flight
 between two calls, so a checkpoint taken after a step needs no in-flight ledger.
@@ -86,7 +86,7 @@ class SyncLoop:
         self.collector = Collector(scheduler, buffer, gate=gate, ladder=ladder)
         self.next_group_id = 0
         self._on_finished, self._rescue = on_finished, rescue
-        """Told of every finished group, informative or not, and the version that is trained."""
+        """Told of every finished group, informative or not, and the version that is trained, once the scheduler knows."""
 
     async def collect(self, batch: int, *, version: int) -> StepBatch:
         """The informative groups of one step: `batch` of them, or fewer after the last rung of the ladder.
@@ -104,9 +104,9 @@ class SyncLoop:
         while len(drawn := step.next_draw()):
             first, self.next_group_id = self.next_group_id, self.next_group_id + len(drawn)
             finished = await run_all(self.runner.run(int(t), group_id=first + i) for i, t in enumerate(drawn))
+            step.add(finished, await self._rescued(finished))
             if self._on_finished is not None:
                 self._on_finished(finished, version)
-            step.add(finished, await self._rescued(finished))
         if not step.groups:
             raise SaturationError(saturation_report(step.generated, step.verdicts, self.scheduler))
         return self._step_batch(step, started)

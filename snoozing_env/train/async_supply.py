@@ -10,7 +10,7 @@ it had learned, and every group that could still be trained waits again, however
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,7 +87,7 @@ class AsyncSupply(Watcher):
             self._journal = self._open_journal(self._planner.step)
         self._journal.append(group, fate)
         self._ledger.finish(group.id, fate, group.outcome.version)
-        self._parts.outcomes.append([group], step=self._planner.step + 1)
+        self._parts.outcomes.append([replace(group, outcome=group.own_outcome)], step=self._planner.step + 1)
         self._parts.reuse.store(group)
 
     async def rescue(self, group: Group) -> Group | None:

@@ -95,6 +95,8 @@ class Session:
             runner=self.rollouts,
             scheduler=self.scheduler,
             seed=recipe.seed,
+            batch=recipe.train.batch_groups,
+            wait=max(recipe.buffer.max_staleness, recipe.pacing.max_staleness),
         )
         parts = Parts(
             recipe=recipe,
@@ -148,6 +150,7 @@ class Session:
             self.evaluate(step)
         size = self.recipe.train.batch_groups
         fresh = self.reuse.fresh(size, version=step)
+        self.supply.call(lambda: self.reuse.revisit(version=step))
         batch = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
         batch = self.reuse.complete(batch, size)
         self._pending = _Pending(batch, self._seconds_sync, time.perf_counter())
@@ -201,6 +204,7 @@ class Session:
             seconds=self.seconds,
             generated_groups=batch.generated_groups,
             trained_groups=len(batch.groups),
+            replayed_groups=batch.replayed if self.recipe.replay else None,
             generated_tokens=batch.generated_tokens,
             trained_tokens=batch.trained_tokens,
             survival=batch.survival if batch.generated_groups else None,

@@ -60,20 +60,24 @@ class Rows:
     """Policy version of the first token."""
     anchor: list[bool]
     """Trained as a positive example, without an importance ratio."""
+    replayed: list[bool]
+    """Trained before."""
 
 
 def rows_of(groups: Sequence[Group], *, batch: int, group_size: int, pad_id: int) -> Rows:
     """Exactly batch · group_size rows; missing groups of a partial batch become rows that carry nothing."""
-    rows = Rows([], [], [], [], [], [], [])
+    rows = Rows([], [], [], [], [], [], [], [])
     for group in groups:
         for trajectory in group.trajectories:
-            _append(rows, trajectory)
+            _append(rows, trajectory, replayed=group.replayed)
     for _ in range((batch - len(groups)) * group_size):
         _append(rows, None, pad_id=pad_id)
     return rows
 
 
-def _append(rows: Rows, trajectory: Trajectory | None, *, pad_id: int = 0) -> None:
+def _append(
+    rows: Rows, trajectory: Trajectory | None, *, pad_id: int = 0, replayed: bool = False
+) -> None:
     live = trajectory is not None and trajectory.valid
     rows.prompt_ids.append(list(trajectory.prompt_ids) if trajectory else [pad_id])
     rows.completion_ids.append(list(trajectory.completion_ids) if trajectory else [pad_id])
@@ -83,6 +87,7 @@ def _append(rows: Rows, trajectory: Trajectory | None, *, pad_id: int = 0) -> No
     rows.outcome.append(trajectory.reward if trajectory and live else None)
     rows.version.append(trajectory.version if trajectory else 0)
     rows.anchor.append(trajectory is not None and trajectory.anchor)
+    rows.replayed.append(replayed)
 
 
 def outcome_reward(
@@ -111,7 +116,7 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         self.feed, self.config, self.health = feed, config or TrainConfig(), health
         self._batch_groups = batch_groups
         self._row_scale = 1.0
-        self._rows = Rows([], [], [], [], [], [], [])
+        self._rows = Rows([], [], [], [], [], [], [], [])
         os.environ.setdefault(
             "TRL_EXPERIMENTAL_SILENCE", "1"
         )  # its notice that rollout_func may change; we pin trl
@@ -145,8 +150,9 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         own = own_advantages(self.config, self._rows.outcome, self.num_generations)
         if own is not None:
             output["advantages"] = torch.as_tensor(own).to(output["advantages"])
-        # A column, because TRL shuffles the rows of a batch before it splits them.
+        # Columns, because TRL shuffles the rows of a batch before it splits them.
         output["lag"] = self.state.global_step - torch.tensor(self._rows.version)
+        output["replayed"] = torch.tensor(self._rows.replayed)
         if any(self._rows.anchor):
             self._anchor(output)
         return output
@@ -203,7 +209,12 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         if self.health is not None:
             live = [i for i in range(len(mask)) if mask[i].any()]
             ratios = [log_ratio[i][mask[i]].double().cpu().numpy() for i in live]
-            self.health.add(ratios, [int(inputs["lag"][i]) for i in live])
+            self.health.add(
+                ratios,
+                [int(inputs["lag"][i]) for i in live],
+                replayed=[bool(inputs["replayed"][i]) for i in live],
+                advantages=[float(inputs["advantages"][i]) for i in live],
+            )
 
     def _log_step_metric(self, name: str, value: float) -> None:
         self._metrics["train" if self.model.training else "eval"][name].append(value)

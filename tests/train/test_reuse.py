@@ -70,14 +70,16 @@ class Grader:
     def __init__(self, opinion: Callable[[Trajectory], bool | None]) -> None:
         self.opinion = opinion
 
-    async def regrade(self, index: int, trajectory: Trajectory) -> bool | None:
-        return self.opinion(trajectory)
+    async def regrade(self, index: int, trajectory: Trajectory) -> float | None:
+        verdict = self.opinion(trajectory)
+        return None if verdict is None else float(verdict)
 
 
 def reuse(opinion: Callable[[Trajectory], bool | None], **config: Any) -> Reuse:
     scheduler = build_scheduler({"kind": "uniform"}, [TaskInfo(key="hard", difficulty_prior=0.05)], 0)
     made = SuccessConfig(**config)
-    return Reuse(None, made, runner=Grader(opinion), scheduler=scheduler, seed=0)  # type: ignore[arg-type]
+    grader: Any = Grader(opinion)
+    return Reuse(None, made, runner=grader, scheduler=scheduler, seed=0, batch=8)
 
 
 def rescued(kept: Reuse, failed: Group, version: int = 1) -> Group | None:
@@ -90,7 +92,7 @@ def test_a_group_that_failed_as_a_whole_takes_a_stored_success_of_its_task_in():
     joined = rescued(kept, group(1, 0.0, 0.0, 0.0, version=1))
     assert joined is not None
     assert joined.outcome.rewards_G.tolist() == [0.0, 0.0, 1.0]
-    assert joined.trajectories[2] == replace(rolled(1.0, 1), anchor=False)
+    assert joined.trajectories[2] == replace(rolled(1.0, 1), stored=True)
     assert joined.outcome.version == 1
     assert kept.rescued == 1
 
