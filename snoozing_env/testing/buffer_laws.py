@@ -95,13 +95,21 @@ def any_buffer_history(subject: BufferSubject) -> None:
 
 
 def never_more_than_its_capacity(subject: BufferSubject) -> None:
-    """The buffer is full after `capacity` puts, stays so, and what it gives up is never handed out."""
+    """The buffer is full after `capacity` puts and stays so; of one task it keeps its quota, the newest."""
     stock = subject.build(0)
     for id in range(3 * subject.capacity):
-        stock.put(finished(id))
-        wanted = min(id + 1, subject.capacity)
-        assert len(stock) == wanted, f"after {id + 1} puts it holds {len(stock)} of {subject.capacity}"
+        stock.put(finished(id, key=f"task-{id // subject.per_task}"))
+        least = min(id + 1, subject.capacity - subject.per_task + 1)
+        assert least <= len(stock) <= subject.capacity, (
+            f"after {id + 1} puts it holds {len(stock)} of {subject.capacity}"
+        )
         assert len(stock.groups) == len(stock)
+    if subject.per_task > 1:
+        one = subject.build(0)
+        for id in range(subject.per_task + 2):
+            one.put(finished(id, key="task"))
+        kept = {group.trajectories[0].completion_ids[0] for group in one.groups}
+        assert kept == set(range(2, subject.per_task + 2)), f"of one task it keeps {sorted(kept)}"
 
 
 def nothing_past_its_age(subject: BufferSubject) -> None:
@@ -117,7 +125,7 @@ def nothing_past_its_age(subject: BufferSubject) -> None:
 
 def what_goes_in_comes_out(subject: BufferSubject) -> None:
     """Tokens, log-probs, masks, rewards and versions come back to the last bit; full requests are met."""
-    n = subject.capacity
+    n = subject.tasks
     stock = filled(subject, n)
     taken = stock.take(n, version=0)
     assert len(taken) == n, f"{n} groups were in it, {len(taken)} came out"
@@ -127,7 +135,7 @@ def what_goes_in_comes_out(subject: BufferSubject) -> None:
 
 def each_once_in_a_step(subject: BufferSubject) -> None:
     """One step never gets a group twice, and a group that may not be given again is gone."""
-    stock = filled(subject, subject.capacity)
+    stock = filled(subject, subject.tasks)
     first = [substance(g) for g in stock.take(2 * subject.capacity, version=0)]
     assert len(set(first)) == len(first), "a step got a group twice"
     again = [substance(g) for g in stock.take(2 * subject.capacity, version=0)]
@@ -141,7 +149,7 @@ def what_a_step_has_is_left_out(subject: BufferSubject) -> None:
     """Ids that the batch holds already are not added to it, where the same group may be given again."""
     if not subject.gives_again or subject.verifies:
         return
-    n = subject.capacity
+    n = subject.tasks
     without = set(range(0, n, 2))
     taken = {g.id for g in filled(subject, n).take(n, version=0, without=without)}
     assert taken == set(range(n)) - without, f"asked for all but {sorted(without)}, got {sorted(taken)}"
@@ -149,7 +157,7 @@ def what_a_step_has_is_left_out(subject: BufferSubject) -> None:
 
 def a_restored_buffer_goes_on_alike(subject: BufferSubject) -> None:
     """Groups, turns, uses and chance are in the files: a twin hands out the same for many steps."""
-    original = filled(subject, subject.capacity)
+    original = filled(subject, subject.tasks)
     original.take(2, version=0)  # turns and chance have moved on
     twin = reborn(subject, original, seed=99)
     assert list(map(substance, twin.groups)) == list(map(substance, original.groups))
@@ -165,7 +173,7 @@ def seeds_decide_what_is_drawn(subject: BufferSubject) -> None:
     """The same seed hands out the same; where chance decides, a neighbouring one does not."""
     takes: list[list[tuple[object, ...]]] = []
     for seed in (0, 0, 1):
-        stock = filled(subject, subject.capacity, seed=seed)
+        stock = filled(subject, subject.tasks, seed=seed)
         takes.append([substance(g) for _ in range(6) for g in stock.take(2, version=0)])
     assert takes[0] == takes[1], "one seed, two different draws"
     if subject.draws:
@@ -174,11 +182,9 @@ def seeds_decide_what_is_drawn(subject: BufferSubject) -> None:
 
 def everyone_has_a_turn(subject: BufferSubject) -> None:
     """Nothing that is held starves while it is young enough."""
-    stock = filled(subject, subject.capacity)
+    stock = filled(subject, subject.tasks)
     seen = {g.key for _ in range(40) for g in stock.take(1, version=0)}
-    assert len(seen) == subject.capacity, (
-        f"{subject.capacity} tasks were held, 40 steps saw only {sorted(seen)}"
-    )
+    assert len(seen) == subject.tasks, f"{subject.tasks} tasks were held, 40 steps saw only {sorted(seen)}"
 
 
 def what_the_grader_rejects_is_dropped(subject: BufferSubject) -> None:

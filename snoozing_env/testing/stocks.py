@@ -23,8 +23,8 @@ from snoozing_env.types import Group
 Verify = Callable[[Group], bool | None]
 """A grader's newest verdict on what is about to be handed out; None = it could not say."""
 
-CAPACITY, BOUND = 6, 3
-"""Size and age bound that the buffers under test are built with."""
+TASKS, BOUND = 6, 2
+"""Room and age bound that the buffers under test are built with."""
 
 
 class Stock(Protocol):
@@ -58,8 +58,10 @@ class BufferSubject:
 
     build: Callable[[int], Stock]
     """Seed → an empty buffer of `capacity` and `bound`."""
-    capacity: int = CAPACITY
+    capacity: int = TASKS
     """Most that it may hold."""
+    per_task: int = 1
+    """Most that it may hold of one task."""
     bound: int | None = BOUND
     """Largest lag in weight updates at which a group is still handed out; None = any."""
     gives_again: bool = False
@@ -68,8 +70,13 @@ class BufferSubject:
     """Whether chance decides what is handed out."""
     verifies: bool = False
     """Whether a grader looks again first."""
-    examples: int = 25
+    examples: int = 50
     """Random histories that the state machine tries."""
+
+    @property
+    def tasks(self) -> int:
+        """Tasks that it has room for."""
+        return self.capacity // self.per_task
 
 
 class FreshStock(FreshBuffer):
@@ -119,22 +126,26 @@ class SuccessStock(SuccessBuffer):
 
 BUFFERS: dict[str, BufferSubject] = {
     "fresh": BufferSubject(
-        build=lambda seed: FreshStock(FreshConfig(max_staleness=BOUND, capacity=CAPACITY)),
+        build=lambda seed: FreshStock(FreshConfig(max_staleness=BOUND, capacity=TASKS)),
     ),
     "replay": BufferSubject(
-        build=lambda seed: ReplayStock(ReplayConfig(max_staleness=BOUND, capacity=CAPACITY), seed=seed),
+        build=lambda seed: ReplayStock(ReplayConfig(max_staleness=BOUND, capacity=TASKS), seed=seed),
         gives_again=True,
         draws=True,
     ),
     "success, importance": BufferSubject(
         build=lambda seed: SuccessStock(
-            SuccessConfig(use="importance", max_staleness=BOUND, tasks=CAPACITY, per_task=1)
+            SuccessConfig(use="importance", max_staleness=BOUND, tasks=TASKS, per_task=2)
         ),
+        capacity=2 * TASKS,
+        per_task=2,
         gives_again=True,
         verifies=True,
     ),
     "success, anchor": BufferSubject(
-        build=lambda seed: SuccessStock(SuccessConfig(use="anchor", tasks=CAPACITY, per_task=1)),
+        build=lambda seed: SuccessStock(SuccessConfig(use="anchor", tasks=TASKS, per_task=2)),
+        capacity=2 * TASKS,
+        per_task=2,
         bound=None,
         gives_again=True,
         verifies=True,
