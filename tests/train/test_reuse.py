@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from snoozing_env.buffers.replay import ReplayConfig
 from snoozing_env.buffers.success import SuccessConfig
 from snoozing_env.report.runlog import FILE_NAME, StepRecord, read
+from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.schedulers import build_scheduler
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.reuse import Reuse
@@ -39,6 +41,11 @@ def test_replay_halves_what_is_generated_and_trains_as_many_groups(tmp_path: Pat
     assert any(abs(ratio - 1.0) > 1e-6 for ratio in stale), (
         "replayed rows are corrected for the policy that made them"
     )
+    drifted = [s for s in replayed if s.replayed_groups]
+    assert sum(s.replayed_groups or 0 for s in drifted) >= 12
+    assert all((s.ratio_distance or {})["replayed"] > 1e-4 for s in drifted)
+    assert all(0 <= (s.clipped or {})["replayed"] < 1 for s in drifted)
+    assert all(s.replayed_groups is None and set(s.ratio_distance or {}) == {"fresh"} for s in plain)
 
 
 def test_a_run_with_replay_is_the_same_after_kills(tmp_path: Path):
@@ -89,11 +96,13 @@ def rescued(kept: Reuse, failed: Group, version: int = 1) -> Group | None:
 def test_a_group_that_failed_as_a_whole_takes_a_stored_success_of_its_task_in():
     kept = reuse(lambda trajectory: True)
     kept.store(group(0, 0.0, 1.0, 0.0))
-    joined = rescued(kept, group(1, 0.0, 0.0, 0.0, version=1))
+    failed = group(1, 0.0, 0.0, 0.0, version=1)
+    joined = rescued(kept, failed)
     assert joined is not None
     assert joined.outcome.rewards_G.tolist() == [0.0, 0.0, 1.0]
     assert joined.trajectories[2] == replace(rolled(1.0, 1), stored=True)
     assert joined.outcome.version == 1
+    assert joined.own_outcome.rewards_G.tolist() == [0.0, 0.0, 0.0], "the policy itself did not solve it"
     assert kept.rescued == 1
 
 
@@ -139,3 +148,55 @@ def test_both_buffers_come_back_from_their_files(tmp_path: Path):
     assert kept.success is not None
     assert again.success.entries == kept.success.entries
     assert again.metrics() == kept.metrics()
+
+
+def test_tasks_with_a_stored_success_are_drawn_first_each_in_its_turn():
+    tasks = [TaskInfo(key=f"t{i}", difficulty_prior=0.05) for i in range(20)]
+    scheduler = build_scheduler({"kind": "uniform"}, tasks, 0)
+    grader: Any = Grader(lambda trajectory: True)
+    kept = Reuse(None, SuccessConfig(share=0.5), runner=grader, scheduler=scheduler, seed=0, batch=4)
+    for task in (3, 7, 9):
+        kept.store(replace(group(task, 0.0, 1.0), key=f"t{task}"))
+    assert kept.revisit(version=1) == 2
+    first = scheduler.draw(4).tolist()
+    assert len(set(first[:2]) & {3, 7, 9}) == 2
+    for task in first:
+        scheduler.observe(GroupOutcome(task=task, rewards_G=np.zeros(2)))
+    assert kept.revisit(version=2) == 2
+    assert ({3, 7, 9} - set(first)) <= set(scheduler.draw(2).tolist())
+
+
+def test_stored_successes_join_no_more_groups_than_their_share_of_the_batch():
+    kept = reuse(lambda trajectory: True, share=0.25)  # of 8 groups: 2
+    kept.store(group(0, 0.0, 1.0))
+    joined = [rescued(kept, group(id, 0.0, 0.0)) for id in (1, 2, 3)]
+    assert [g is not None for g in joined] == [True, True, False]
+    assert rescued(kept, group(4, 0.0, 0.0), version=2) is not None, "the next step has places of its own"
+
+
+def test_a_group_with_a_stored_success_is_not_replayed_for_that_would_not_be_verified():
+    scheduler = build_scheduler({"kind": "uniform"}, [TaskInfo(key="hard", difficulty_prior=0.05)], 0)
+    grader: Any = Grader(lambda trajectory: True)
+    kept = Reuse(ReplayConfig(), SuccessConfig(), runner=grader, scheduler=scheduler, seed=0, batch=8)
+    kept.store(group(0, 0.0, 1.0))
+    joined = rescued(kept, group(1, 0.0, 0.0))
+    assert joined is not None
+    kept.complete(batch_of(joined, group(2, 0.0, 1.0)), 2)
+    assert kept.replay is not None
+    assert [g.id for g in kept.replay.groups] == [2]
+
+
+def batch_of(*groups: Group) -> StepBatch:
+    return StepBatch(
+        groups=groups,
+        version=1,
+        generated_groups=len(groups),
+        generated_tokens=0,
+        admissions={},
+        reward_mean=None,
+        invalid_rollouts=0,
+        carried_groups=0,
+        expired_groups=0,
+        rungs=(),
+        seconds=0.0,
+    )
