@@ -79,7 +79,9 @@ class Drift:
         """From log-ratios, the advantage at each of them, and the range the loss clamps ratios to."""
         ratio_T = np.exp(np.clip(log_ratio_T, -_CAP, _CAP))
         above_T, below_T = ratio_T > clamp[1], ratio_T < clamp[0]
-        lost_T = None if advantage_T is None else (above_T & (advantage_T > 0)) | (below_T & (advantage_T < 0))
+        lost_T = (
+            None if advantage_T is None else (above_T & (advantage_T > 0)) | (below_T & (advantage_T < 0))
+        )
         return Drift(
             distance=float(np.abs(ratio_T - 1.0).mean()),
             outside=float((above_T | below_T).mean()),
@@ -136,7 +138,9 @@ def _by_source(
         if not sum(len(log_ratios[i]) for i in own):
             continue
         advantage_T = (
-            np.concatenate([np.full(len(log_ratios[i]), advantages_n[i]) for i in own]) if advantages_n else None
+            np.concatenate([np.full(len(log_ratios[i]), advantages_n[i]) for i in own])
+            if advantages_n
+            else None
         )
         found[name] = Drift.of(np.concatenate([log_ratios[i] for i in own]), advantage_T, clamp=clamp)
     return found

@@ -102,10 +102,11 @@ class Trajectory:
     version: int = 0
     """Policy version of the first sampled token."""
     last_version: int = 0
-    anchor: bool = False
-    """A stored success used as a positive example: trained by cross-entropy, without an importance ratio (B2)."""
     stored: bool = False
-    """A stored success that took a failed rollout's place; not a rollout of this group (B2)."""
+    """A stored success in a failed rollout's place, or an anchor; not a rollout of this group (B2)."""
+    anchor: float = 0.0
+    """Advantage of a stored success that is a positive example: trained by cross-entropy, without an importance ratio
+    (B2). 0 = it has a ratio, and its group's advantage."""
     text: str = ""
     """The completion as the grader saw it."""
     error: str = ""

@@ -1,16 +1,18 @@
 """Rare successes are kept: trajectories that solved a hard task, to be trained on again (B2; seed S3).
 
-    put      a group's successes, if the task's pass rate is at most `hard_below`; per-task quota, no two alike
-    next_tasks  hard tasks with a stored success, to be rolled out now: the longest not looked at first, then the hardest
+    put         a group's successes, if the task's pass rate is at most `hard_below`; per-task quota, no two alike
+    next_tasks  tasks to use now: the longest not used first, then the hardest
     candidates ─▶ the grader looks again ─▶ verified: what it no longer accepts is dropped, never trained
-    refresh  a task that the policy solves often enough by itself retires
+    refresh     a task that the policy solves often enough by itself retires
 
-A group of such a task that fails as a whole takes one stored success in: it has a gradient again. Without the buffer it
-would be thrown away, and where nearly every group fails, that is nearly all that was generated.
+What it hands out is off-policy, and used in one of two ways:
 
-The buffer stores completions, so what it hands out is off-policy: with `use = "importance"` it is corrected against
-the policy that sampled it and ages out; with `use = "anchor"` it is a positive example (cross-entropy), which has no
-behaviour policy and may be old. Neither counts as a success of the policy: retirement looks at real rollouts only.
+    importance  the task is rolled out again, and where the group fails as a whole the success takes one rollout's place,
+                corrected against the policy that sampled it: the group has a gradient again. Ages out.
+    anchor      a positive example beside the groups (cross-entropy, a fixed advantage): no behaviour policy, no age, and
+                nothing is generated for it
+
+Neither counts as a success of the policy: retirement looks at real rollouts only.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from pydantic import Field
 from snoozing_env.config import FrozenConfig
 from snoozing_env.types import Group, GroupOutcome, Trajectory
 
+
 class SuccessConfig(FrozenConfig):
     """Which successes are worth keeping."""
 
@@ -36,11 +39,14 @@ class SuccessConfig(FrozenConfig):
     hard_below: float = Field(default=0.25, gt=0, le=1)
     """Largest pass rate of a task whose successes are kept; above it the entries retire."""
     use: Literal["importance", "anchor"] = "importance"
-    """How they are trained on."""
+    """How they are trained on; see the head of this module."""
     max_staleness: int = Field(default=32, ge=1)
     """With `importance`: largest lag in weight updates."""
     share: float = Field(default=0.25, gt=0, le=1)
-    """Largest share of a batch's groups that stored successes join; as many tasks with one are drawn first."""
+    """Largest share of a batch for them. `importance`: groups that one joins; as many tasks are drawn first. `anchor`: places
+    of groups that are not generated but filled with anchors, G to a place."""
+    weight: float = Field(default=1.0, gt=0)
+    """Advantage of an anchor; that of the one success among eight rollouts is 2.6."""
     threshold: float = Field(default=1.0, gt=0, le=1)
     """Reward in [0, 1] at which a rollout is a success."""
 
@@ -89,6 +95,11 @@ class SuccessBuffer:
         return sum(map(len, self._of_task.values()))
 
     @property
+    def tasks_held(self) -> int:
+        """Tasks with an entry."""
+        return len(self._of_task)
+
+    @property
     def entries(self) -> tuple[Success, ...]:
         """Hardest task first, newest first within a task."""
         ordered = sorted(self._of_task.items(), key=lambda item: (self._rate(item[0]), item[0]))
@@ -134,7 +145,7 @@ class SuccessBuffer:
         self._of_task[key] = {d: replace(s, pass_rate=pass_rate) for d, s in kept.items()}
 
     def next_tasks(self, n: int, *, version: int) -> list[str]:
-        """Up to n keys of tasks to roll out now, each taking its turn: the longest not named first, then the hardest."""
+        """Up to n keys of tasks to use now, each taking its turn: the longest not named first, then the hardest."""
         self.expire(version=version)
         named = sorted(self._of_task, key=lambda key: (self._turns.get(key, -1), self._rate(key), key))[:n]
         for key in named:

@@ -61,6 +61,8 @@ class StepRecord:
     """Over every valid generated rollout, before filtering."""
     pass_rate_histogram: tuple[int, ...] | None = None
     """[10] tasks seen so far by estimated pass rate, bins of 0.1 from 0 to 1."""
+    buffers: Mapping[str, float] | None = None
+    """Of the replay and success buffers: what they hold, and what they gave and dropped since the start (B1, B2)."""
     carried_groups: int | None = None
     """Informative groups kept for the next step (F2)."""
     invalid_rollouts: int | None = None

@@ -15,13 +15,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.collect import Collection, Collector
 from snoozing_env.errors import SaturationError
 from snoozing_env.gates import Admission, GateConfig, Ladder, Rung
 from snoozing_env.rollout.runner import GroupRunner, run_all
 from snoozing_env.schedulers import Scheduler
-from snoozing_env.types import Group
+from snoozing_env.types import Group, GroupOutcome, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,16 @@ class StepBatch:
     seconds: float
     replayed: int = 0
     """Of the groups, those that were trained before."""
+    anchors: tuple[Trajectory, ...] = ()
+    """Stored successes that are trained beside the groups."""
+
+    @property
+    def to_train(self) -> tuple[Group, ...]:
+        """The groups, then the anchors, which the trainer gets as one more of any size."""
+        if not self.anchors:
+            return self.groups
+        outcome = GroupOutcome(task=0, rewards_G=np.ones(len(self.anchors)), version=self.version)
+        return (*self.groups, Group(id=-1, key="", outcome=outcome, trajectories=self.anchors))
 
     @property
     def trained_tokens(self) -> int:

@@ -83,7 +83,9 @@ class BufferHistory(RuleBasedStateMachine):
     def _check_age(self, group: Group) -> None:
         if self.subject.bound is not None:
             lag = self.version - group.outcome.version
-            assert lag <= self.subject.bound, f"a lag of {lag} was handed out, the bound is {self.subject.bound}"
+            assert lag <= self.subject.bound, (
+                f"a lag of {lag} was handed out, the bound is {self.subject.bound}"
+            )
 
     @rule(updates=st.integers(1, 3))
     def train(self, updates: int) -> None:

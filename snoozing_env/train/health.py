@@ -109,7 +109,9 @@ class Health:
             "ess_by_lag": {lag: value for lag, value in by_lag.items() if isfinite(value)},
             "outside_clip": self.report.clipped_share,
             "ratio_distance": {name: drift.distance for name, drift in self.report.by_source.items()},
-            "clipped": {name: d.clipped for name, d in self.report.by_source.items() if d.clipped is not None},
+            "clipped": {
+                name: d.clipped for name, d in self.report.by_source.items() if d.clipped is not None
+            },
             "rate_factor": self.factor if self._config.ess.scale_learning_rate else None,
         }
 

@@ -1,9 +1,10 @@
 """What a run trains on more than once: replayed groups and stored successes (B1, B2).
 
-    before a step   B − (what can be replayed) fresh groups are asked for; tasks with a stored success are drawn first
+    before a step   fewer groups are asked for: some will be replayed, some places are for anchors; tasks whose stored
+                    success may join their group are drawn first
     every group     its rare successes are stored; one that failed as a whole takes a stored success of its task in
-    after           replayed groups fill the batch; the fresh ones are kept for later, but for those with a stored success:
-                    a success is verified before every use
+    after           replayed groups and anchors fill the batch; the fresh groups are kept for later, but for those with a
+                    stored success: a success is verified before every use
 
 Neither tells the scheduler anything: it learns from rollouts of the present policy alone.
 """
@@ -26,7 +27,7 @@ from snoozing_env.files import write_atomically
 from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.rollout.runner import GroupRunner
 from snoozing_env.schedulers import Curriculum
-from snoozing_env.types import Group
+from snoozing_env.types import Group, Trajectory
 
 REPLAY_FILE = "replay.parquet"
 SUCCESS_FILE = "success.parquet"
@@ -44,11 +45,12 @@ class Reuse:
         scheduler: Curriculum,
         seed: int,
         batch: int,
+        group_size: int,
         wait: int = 0,
     ) -> None:
-        """`batch` B groups a step; `wait` is how many versions may pass between a finished group and its step."""
+        """`batch` B groups of `group_size` G a step; `wait` is how many versions may pass between a finished group and its step."""
         self._places = 0 if success is None else max(int(success.share * batch + 1e-9), 1)
-        self._wait = wait
+        self._wait, self._group_size = wait, group_size
         self._joined: dict[int, int] = {}
         """Groups with a stored success that wait for their step, by id: the version they were made for."""
         self.replay = None if replay is None else ReplayBuffer(replay, seed=seed)
@@ -57,12 +59,15 @@ class Reuse:
         self._index_of = {task.key: i for i, task in enumerate(scheduler.tasks)}
         self.rescued = 0
         """Groups that a stored success gave a gradient since the start of the run."""
+        self.anchored_rows = 0
+        """Anchors trained since the start of the run."""
 
     # -- replay -----------------------------------------------------------------------------------------
 
     def fresh(self, batch: int, *, version: int) -> int:
-        """Groups to generate for a batch of B."""
-        return batch if self.replay is None else batch - self.replay.available(batch, version=version)
+        """Groups to generate for a batch of B: at least one, for what is replayed or stored alone teaches nothing new."""
+        again = 0 if self.replay is None else self.replay.available(batch, version=version)
+        return max(batch - again - self._anchor_places(), 1)
 
     def complete(self, collected: StepBatch, batch: int) -> StepBatch:
         """The batch with its replayed groups; its fresh ones may be replayed from the next step on."""
@@ -71,21 +76,51 @@ class Reuse:
         if self.replay is None:
             return collected
         ids = {group.id for group in collected.groups}
-        again = self.replay.take(batch - len(collected.groups), version=collected.version, without=ids)
+        places = batch - self._anchor_places() - len(collected.groups)
+        again = self.replay.take(max(places, 0), version=collected.version, without=ids)
         self.replay.put(g for g in collected.groups if not any(t.stored for t in g.trajectories))
         return replace(collected, groups=(*collected.groups, *again), replayed=len(again))
 
     # -- successes --------------------------------------------------------------------------------------
 
+    async def anchored(self, batch: StepBatch) -> StepBatch:
+        """The batch with anchors in the places that were kept for them, each verified just now."""
+        if self.success is None or not self._anchor_places():
+            return batch
+        anchors: list[Trajectory] = []
+        for key in self.success.next_tasks(self._anchor_places() * self._group_size, version=batch.version):
+            for success in self.success.candidates(key, version=batch.version):
+                if await self._accepted(success) is not None:
+                    anchors.append(
+                        replace(success.trajectory, stored=True, anchor=self.success.config.weight)
+                    )
+                    break
+        self.anchored_rows += len(anchors)
+        return replace(batch, anchors=tuple(anchors))
+
+    def _anchor_places(self) -> int:
+        """Places of groups that are filled with anchors: as many as the share allows and there are tasks for."""
+        if self.success is None or self.success.config.use != "anchor":
+            return 0
+        return min(self._places, -(-self.success.tasks_held // self._group_size))
+
+    async def _accepted(self, success: Success) -> float | None:
+        """The reward that the grader gives a stored success now; None where it does not accept it or cannot say."""
+        assert self.success is not None
+        reward = await self._runner.regrade(self._index_of[success.key], success.trajectory)
+        verdict = None if reward is None else reward >= self.success.config.threshold - 1e-6
+        return reward if self.success.verified(success, verdict) else None
+
     def store(self, group: Group) -> None:
         """Keep what a group of a hard task solved."""
         if self.success is not None:
-            rate = float(self._scheduler.difficulty.mean_N()[group.outcome.task])
+            # The running mean of what was seen. A posterior would hold a prior against the first success of a hard task.
+            rate = float(self._scheduler.difficulty.ema_N[group.outcome.task])
             self.success.put(group, pass_rate=rate)
 
     def revisit(self, *, version: int) -> int:
-        """Have the scheduler offer tasks with a stored success first; returns how many."""
-        if self.success is None:
+        """Have the scheduler offer tasks whose stored success may join their group first; returns how many."""
+        if self.success is None or self.success.config.use != "importance":
             return 0
         named = self.success.next_tasks(self._places, version=version)
         for key in reversed(named):
@@ -95,15 +130,16 @@ class Reuse:
     async def rescue(self, group: Group, *, version: int) -> Group | None:
         """A group that failed as a whole, with a stored success of its task, verified just now, in place of its last
         rollout; None where there is nothing to rescue, nothing to do it with, or no place left in the batch."""
-        if self.success is None or not _failed(group) or not self._place(version):
+        if self.success is None or self.success.config.use != "importance" or not _failed(group):
+            return None
+        if not self._place(version):
             return None
         for success in self.success.candidates(group.key, version=version + self._wait):
-            reward = await self._runner.regrade(group.outcome.task, success.trajectory)
-            verdict = None if reward is None else reward >= self.success.config.threshold - 1e-6
-            if self.success.verified(success, verdict) and reward is not None and self._place(version):
+            reward = await self._accepted(success)
+            if reward is not None and self._place(version):
                 self.rescued += 1
                 self._joined[group.id] = version
-                return _joined(group, success, reward, anchor=self.success.config.use == "anchor")
+                return _joined(group, success, reward)
         return None
 
     def _place(self, version: int) -> bool:
@@ -115,7 +151,11 @@ class Reuse:
 
     def save(self, directory: Path) -> dict[str, Any]:
         """Write the buffers beside the checkpoint; returns the JSON-able rest."""
-        state: dict[str, Any] = {"rescued": self.rescued, "joined": list(self._joined.items())}
+        state: dict[str, Any] = {
+            "rescued": self.rescued,
+            "anchored": self.anchored_rows,
+            "joined": list(self._joined.items()),
+        }
         for name, (file, buffer) in self._buffers().items():
             write_atomically(directory / file, dump_groups(buffer.groups))
             state[name] = buffer.state()
@@ -123,7 +163,7 @@ class Reuse:
 
     def load(self, directory: Path, state: Mapping[str, Any], index_of: Mapping[str, int]) -> None:
         """Continue from `save`; a buffer that the checkpoint does not have starts empty."""
-        self.rescued = int(state.get("rescued", 0))
+        self.rescued, self.anchored_rows = int(state.get("rescued", 0)), int(state.get("anchored", 0))
         self._joined = {int(id): int(version) for id, version in state.get("joined", ())}
         for name, (file, buffer) in self._buffers().items():
             if name in state:
@@ -134,7 +174,8 @@ class Reuse:
         both = {"replay": (REPLAY_FILE, self.replay), "success": (SUCCESS_FILE, self.success)}
         return {name: (file, buffer) for name, (file, buffer) in both.items() if buffer is not None}
 
-    def metrics(self) -> Mapping[str, float]:
+    def metrics(self) -> dict[str, float]:
+        """What each buffer that is on holds, and its counts since the start."""
         found: dict[str, float] = {}
         if self.replay is not None:
             found |= {"replay/held": float(len(self.replay)), "replay/replayed": float(self.replay.replayed)}
@@ -144,6 +185,7 @@ class Reuse:
                 "success/dropped": float(self.success.dropped),
                 "success/retired": float(self.success.retired),
                 "success/rescued": float(self.rescued),
+                "success/anchored": float(self.anchored_rows),
             }
         return found
 
@@ -153,13 +195,13 @@ def _failed(group: Group) -> bool:
     return rewards.size >= 2 and float(rewards.max()) <= 1e-6
 
 
-def _joined(group: Group, success: Success, reward: float, *, anchor: bool) -> Group:
+def _joined(group: Group, success: Success, reward: float) -> Group:
     """The group with a success in place of its last valid rollout."""
     valid_G = group.outcome.valid_G
     assert valid_G is not None
     at = int(np.flatnonzero(valid_G)[-1])
     trajectories = list(group.trajectories)
-    trajectories[at] = replace(success.trajectory, stored=True, anchor=anchor)
+    trajectories[at] = replace(success.trajectory, stored=True)
     rewards_G = group.outcome.rewards_G.copy()
     rewards_G[at] = reward
     # The versions stay those of the fresh rollouts: the buffer's age bound is about them, the success has its own.

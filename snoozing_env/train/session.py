@@ -96,6 +96,7 @@ class Session:
             scheduler=self.scheduler,
             seed=recipe.seed,
             batch=recipe.train.batch_groups,
+            group_size=recipe.rollout.group_size,
             wait=max(recipe.buffer.max_staleness, recipe.pacing.max_staleness),
         )
         parts = Parts(
@@ -153,8 +154,9 @@ class Session:
         self.supply.call(lambda: self.reuse.revisit(version=step))
         batch = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
         batch = self.reuse.complete(batch, size)
-        self._pending = _Pending(batch, self._seconds_sync, time.perf_counter())
-        return batch.groups
+        whole = self.run(lambda: self.reuse.anchored(batch))
+        self._pending = _Pending(whole, self._seconds_sync, time.perf_counter())
+        return whole.to_train
 
     def finish(self, step: int, model: torch.nn.Module) -> None:
         """Measure the final weights."""
@@ -215,6 +217,7 @@ class Session:
             passes=metrics["passes"],
             reward_mean=batch.reward_mean,
             pass_rate_histogram=tuple(int(n) for n in self.scheduler.difficulty.histogram()),
+            buffers=self.supply.call(self.reuse.metrics) or None,
             carried_groups=batch.carried_groups,
             invalid_rollouts=batch.invalid_rollouts,
             lag_mean=batch.lag_mean,

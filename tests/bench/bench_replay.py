@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from snoozing_env.report.compare import Run
-from tests.bench.reuse_runs import Curve, mean_of, mean_and_interval, rounded, run_recipe, run_words, source
+from tests.bench.reuse_runs import Curve, mean_and_interval, mean_of, rounded, run_recipe, run_words, source
 from tests.train.small import small_recipe
 
 STEPS = 40
@@ -30,7 +30,9 @@ def figures(quick: bool) -> dict[str, Any]:
         "tokens_per_step_with_replay_over_without": rounded(
             sum(r["tokens_per_step_ratio"] for r in rows.values()) / len(rows), 3
         ),
-        "accuracy_at_equal_tokens, replay - none": mean_and_interval([r["gain_at_end"] for r in rows.values()]),
+        "accuracy_at_equal_tokens, replay - none": mean_and_interval(
+            [r["gain_at_end"] for r in rows.values()]
+        ),
         "accuracy_half_way, replay - none": mean_and_interval([r["gain_half_way"] for r in rows.values()]),
         "mean_accuracy_until_then, replay - none": mean_and_interval([r["gain_mean"] for r in rows.values()]),
     }

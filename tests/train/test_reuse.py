@@ -86,7 +86,7 @@ def reuse(opinion: Callable[[Trajectory], bool | None], **config: Any) -> Reuse:
     scheduler = build_scheduler({"kind": "uniform"}, [TaskInfo(key="hard", difficulty_prior=0.05)], 0)
     made = SuccessConfig(**config)
     grader: Any = Grader(opinion)
-    return Reuse(None, made, runner=grader, scheduler=scheduler, seed=0, batch=8)
+    return Reuse(None, made, runner=grader, scheduler=scheduler, seed=0, batch=8, group_size=4)
 
 
 def rescued(kept: Reuse, failed: Group, version: int = 1) -> Group | None:
@@ -154,7 +154,7 @@ def test_tasks_with_a_stored_success_are_drawn_first_each_in_its_turn():
     tasks = [TaskInfo(key=f"t{i}", difficulty_prior=0.05) for i in range(20)]
     scheduler = build_scheduler({"kind": "uniform"}, tasks, 0)
     grader: Any = Grader(lambda trajectory: True)
-    kept = Reuse(None, SuccessConfig(share=0.5), runner=grader, scheduler=scheduler, seed=0, batch=4)
+    kept = Reuse(None, SuccessConfig(share=0.5), runner=grader, scheduler=scheduler, seed=0, batch=4, group_size=4)
     for task in (3, 7, 9):
         kept.store(replace(group(task, 0.0, 1.0), key=f"t{task}"))
     assert kept.revisit(version=1) == 2
@@ -177,7 +177,7 @@ def test_stored_successes_join_no_more_groups_than_their_share_of_the_batch():
 def test_a_group_with_a_stored_success_is_not_replayed_for_that_would_not_be_verified():
     scheduler = build_scheduler({"kind": "uniform"}, [TaskInfo(key="hard", difficulty_prior=0.05)], 0)
     grader: Any = Grader(lambda trajectory: True)
-    kept = Reuse(ReplayConfig(), SuccessConfig(), runner=grader, scheduler=scheduler, seed=0, batch=8)
+    kept = Reuse(ReplayConfig(), SuccessConfig(), runner=grader, scheduler=scheduler, seed=0, batch=8, group_size=4)
     kept.store(group(0, 0.0, 1.0))
     joined = rescued(kept, group(1, 0.0, 0.0))
     assert joined is not None
