@@ -38,7 +38,7 @@ class SuccessConfig(FrozenConfig):
     """Tasks kept; the easiest leave first."""
     hard_below: float = Field(default=0.25, gt=0, le=1)
     """Largest pass rate of a task whose successes are kept; above it the entries retire."""
-    use: Literal["importance", "anchor"] = "importance"
+    use: Literal["importance", "anchor"] = "anchor"
     """How they are trained on; see the head of this module."""
     max_staleness: int = Field(default=32, ge=1)
     """With `importance`: largest lag in weight updates."""

@@ -62,12 +62,14 @@ def figures(quick: bool) -> dict[str, Any]:
 def _small(folder: Path) -> Recipe:
     """The same three arms on a policy that is barely warmed up, with steps for seconds."""
     steps = {"steps": 10, "batch_groups": 4}
-    arms = {arm: {"success": {"use": arm, "share": 0.5, "hard_below": 0.9}} for arm in ARMS[1:]}
-    ladder = {"widen_after": 0.5, "wake_after": 0.9, "partial_after": 1, "dead_steps": 1000}
+    arms = {arm: {"success": {"use": arm, "share": 0.5, "hard_below": 0.5}} for arm in ARMS[1:]}
+    ladder = {"widen_after": 0.5, "wake_after": 0.9, "partial_after": 1, "dead_steps": 20}
     taskset = {"source": "arithmetic", "style": "bare", "split": "train", "levels": [4], "size": 60}
+    lab = {"hidden_size": 64, "heads": 2, "kv_heads": 2, "warmup": {"steps": 60, "batch": 64}}
     return small_recipe(
         folder,
         environment={"taskset": taskset},
+        policy={"lab": lab, "warmup_taskset": {"levels": [2, 3, 4], "size": 600}},
         scheduler={"snooze": {"mode": "off"}},
         train=steps,
         ladder=ladder,
@@ -104,7 +106,7 @@ def _seeded(recipe: Recipe, arm: str, seed: int) -> Recipe:
 
 
 def _arm(run: Run) -> dict[str, Any]:
-    last, counts = run.evals[-1], run.steps[-1].buffers or {}
+    last, counts = run.evals[-1], (run.steps[-1].buffers if run.steps else None) or {}
     return {
         "steps": len(run.steps),
         "generated_groups": run.total("generated_groups"),

@@ -84,9 +84,9 @@ class Grader:
 
 def reuse(opinion: Callable[[Trajectory], bool | None], **config: Any) -> Reuse:
     scheduler = build_scheduler({"kind": "uniform"}, [TaskInfo(key="hard", difficulty_prior=0.05)], 0)
-    made = SuccessConfig(**config)
+    made = SuccessConfig(**{"use": "importance", **config})
     grader: Any = Grader(opinion)
-    return Reuse(None, made, runner=grader, scheduler=scheduler, seed=0, batch=8, group_size=4)
+    return Reuse(None, made, runner=grader, scheduler=scheduler, seed=0, batch=8, group_size=4, wait=1)
 
 
 def rescued(kept: Reuse, failed: Group, version: int = 1) -> Group | None:
@@ -126,15 +126,53 @@ def test_a_poisoned_success_is_dropped_and_one_that_cannot_be_graded_waits():
     assert waiting.metrics()["success/held"] == 1.0
 
 
-def test_an_anchor_is_marked_and_an_old_success_is_used_only_as_one():
-    anchor = reuse(lambda trajectory: True, use="anchor", max_staleness=1)
-    importance = reuse(lambda trajectory: True, max_staleness=1)
-    for kept in (anchor, importance):
-        kept.store(group(0, 0.0, 1.0))
-    joined = rescued(anchor, group(1, 0.0, 0.0), version=9)
-    assert joined is not None
-    assert joined.trajectories[1].anchor
-    assert rescued(importance, group(1, 0.0, 0.0), version=9) is None
+def test_importance_ages_out_before_a_group_could_be_trained_too_late():
+    kept = reuse(lambda trajectory: True, use="importance", max_staleness=4)  # of these, one version may pass in waiting
+    kept.store(group(0, 0.0, 1.0))
+    assert rescued(kept, group(1, 0.0, 0.0), version=4) is None
+    assert rescued(kept, group(1, 0.0, 0.0), version=3) is not None
+
+
+# -- anchors ------------------------------------------------------------------------------------------------
+
+
+def many(opinion: Callable[[Trajectory], bool | None], stored: int, **config: Any) -> Reuse:
+    """Twenty hard tasks, some with a stored success; batches of 4 groups of 4, half of the places for anchors."""
+    tasks = [TaskInfo(key=f"t{i}", difficulty_prior=0.05) for i in range(20)]
+    scheduler = build_scheduler({"kind": "uniform"}, tasks, 0)
+    grader: Any = Grader(opinion)
+    made = SuccessConfig(use="anchor", share=0.5, **config)
+    kept = Reuse(None, made, runner=grader, scheduler=scheduler, seed=0, batch=4, group_size=4)
+    for task in range(stored):
+        found = replace(group(task, 0.0, 1.0), key=f"t{task}")
+        kept.store(replace(found, outcome=replace(found.outcome, task=task)))
+    return kept
+
+
+def test_anchors_take_places_that_nothing_is_generated_for():
+    assert [many(lambda t: True, n).fresh(4, version=1) for n in (0, 1, 4, 5, 20)] == [4, 3, 3, 2, 2]
+    kept = many(lambda t: True, 20)
+    whole = asyncio.run(kept.anchored(batch_of(group(30, 0.0, 1.0), group(31, 0.0, 1.0))))
+    assert len(whole.anchors) == 8
+    assert all(t.stored and t.anchor == 1.0 and t.reward == 1.0 for t in whole.anchors)
+    assert len({t.completion_ids for t in whole.anchors}) == 8, "one of a task, and no two alike"
+    assert [g.id for g in whole.to_train] == [30, 31, -1]
+    assert kept.metrics()["success/anchored"] == 8.0
+
+
+def test_every_stored_success_has_its_turn_as_an_anchor_however_old():
+    kept = many(lambda t: True, 20, weight=0.5)
+    batches = [asyncio.run(kept.anchored(batch_of(group(30, 0.0, 1.0), version=v))) for v in (100, 101, 102)]
+    assert len({t.completion_ids for batch in batches for t in batch.anchors}) == 20
+    assert {t.anchor for batch in batches for t in batch.anchors} == {0.5}
+
+
+def test_a_poisoned_anchor_is_dropped_and_never_trained():
+    kept = many(lambda trajectory: trajectory.completion_ids != (31,), 4)  # of task 3
+    whole = asyncio.run(kept.anchored(batch_of(group(30, 0.0, 1.0))))
+    assert len(whole.anchors) == 3
+    assert (31,) not in {t.completion_ids for t in whole.anchors}
+    assert kept.metrics()["success/dropped"] == 1.0
 
 
 def test_both_buffers_come_back_from_their_files(tmp_path: Path):
@@ -154,7 +192,8 @@ def test_tasks_with_a_stored_success_are_drawn_first_each_in_its_turn():
     tasks = [TaskInfo(key=f"t{i}", difficulty_prior=0.05) for i in range(20)]
     scheduler = build_scheduler({"kind": "uniform"}, tasks, 0)
     grader: Any = Grader(lambda trajectory: True)
-    kept = Reuse(None, SuccessConfig(share=0.5), runner=grader, scheduler=scheduler, seed=0, batch=4, group_size=4)
+    made = SuccessConfig(use="importance", share=0.5)
+    kept = Reuse(None, made, runner=grader, scheduler=scheduler, seed=0, batch=4, group_size=4)
     for task in (3, 7, 9):
         kept.store(replace(group(task, 0.0, 1.0), key=f"t{task}"))
     assert kept.revisit(version=1) == 2
@@ -171,13 +210,15 @@ def test_stored_successes_join_no_more_groups_than_their_share_of_the_batch():
     kept.store(group(0, 0.0, 1.0))
     joined = [rescued(kept, group(id, 0.0, 0.0)) for id in (1, 2, 3)]
     assert [g is not None for g in joined] == [True, True, False]
-    assert rescued(kept, group(4, 0.0, 0.0), version=2) is not None, "the next step has places of its own"
+    kept.complete(batch_of(joined[0] or group(9)), 8)
+    assert rescued(kept, group(4, 0.0, 0.0)) is not None, "one of them was trained"
+    assert rescued(kept, group(5, 0.0, 0.0), version=3) is not None, "what waited too long is none of this batch"
 
 
 def test_a_group_with_a_stored_success_is_not_replayed_for_that_would_not_be_verified():
     scheduler = build_scheduler({"kind": "uniform"}, [TaskInfo(key="hard", difficulty_prior=0.05)], 0)
     grader: Any = Grader(lambda trajectory: True)
-    kept = Reuse(ReplayConfig(), SuccessConfig(), runner=grader, scheduler=scheduler, seed=0, batch=8, group_size=4)
+    kept = Reuse(ReplayConfig(), SuccessConfig(use="importance"), runner=grader, scheduler=scheduler, seed=0, batch=8, group_size=4)
     kept.store(group(0, 0.0, 1.0))
     joined = rescued(kept, group(1, 0.0, 0.0))
     assert joined is not None
@@ -186,10 +227,10 @@ def test_a_group_with_a_stored_success_is_not_replayed_for_that_would_not_be_ver
     assert [g.id for g in kept.replay.groups] == [2]
 
 
-def batch_of(*groups: Group) -> StepBatch:
+def batch_of(*groups: Group, version: int = 1) -> StepBatch:
     return StepBatch(
         groups=groups,
-        version=1,
+        version=version,
         generated_groups=len(groups),
         generated_tokens=0,
         admissions={},
