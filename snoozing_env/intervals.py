@@ -1,7 +1,8 @@
 """95 % intervals for accuracies on a finite evaluation set.
 
-Use `wilson` for one answer per task, `clustered` for several, `over_seeds` for several runs: answers to the same task are not independent,
-and pooling them makes the interval too narrow. `paired` compares two measurements of the same tasks.
+Use `wilson` for one answer per task, `clustered` for several: answers to the same task are not independent,
+and pooling them makes the interval too narrow. `paired` compares two measurements of the same tasks, `over_seeds` is
+about the mean over several runs.
 """
 
 from __future__ import annotations

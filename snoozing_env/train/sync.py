@@ -165,7 +165,7 @@ class SnoozingGRPOTrainer(GRPOTrainer):
             now = super()._get_per_token_logps_and_entropies(
                 self.model, ids, seen, output["completion_ids"].size(1), self.args.per_device_train_batch_size
             )[0]
-        weights = torch.tensor(self._rows.anchor, device=now.device)
+        weights = torch.tensor(self._rows.anchor, device=now.device) * self._row_scale
         anchors = weights > 0
         output["advantages"] = torch.where(anchors, weights.to(output["advantages"]), output["advantages"])
         output["old_per_token_logps"] = torch.where(

@@ -17,8 +17,8 @@ from tests.train.small import small_recipe
 
 STEPS = 40
 SEEDS = (0, 1, 2)
-FILLED = 8
-"""Steps until the replay buffer can give half a batch for sure."""
+FILLED = 2
+"""Steps after which the replay buffer can give half a batch."""
 
 
 def figures(quick: bool) -> dict[str, Any]:
@@ -48,9 +48,9 @@ def _pair(seed: int) -> tuple[Run, Run]:
 def _small_pair(seed: int) -> tuple[Run, Run]:
     """The same on a policy that is barely warmed up: seconds, and no accuracy to speak of."""
     with tempfile.TemporaryDirectory() as folder:
-        train = {"save_every": 1000, "steps": 12}
+        train = {"save_every": 1000, "steps": 8}
         plain = run_recipe(small_recipe(Path(folder) / "plain", seed=seed, train=train))
-        train["steps"] = 24
+        train["steps"] = 16
         replay = run_recipe(
             small_recipe(Path(folder) / "replay", seed=seed, train=train, replay={"fresh": 0.5})
         )

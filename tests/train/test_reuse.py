@@ -127,7 +127,9 @@ def test_a_poisoned_success_is_dropped_and_one_that_cannot_be_graded_waits():
 
 
 def test_importance_ages_out_before_a_group_could_be_trained_too_late():
-    kept = reuse(lambda trajectory: True, use="importance", max_staleness=4)  # of these, one version may pass in waiting
+    kept = reuse(
+        lambda trajectory: True, use="importance", max_staleness=4
+    )  # of these, one version may pass in waiting
     kept.store(group(0, 0.0, 1.0))
     assert rescued(kept, group(1, 0.0, 0.0), version=4) is None
     assert rescued(kept, group(1, 0.0, 0.0), version=3) is not None
@@ -212,13 +214,23 @@ def test_stored_successes_join_no_more_groups_than_their_share_of_the_batch():
     assert [g is not None for g in joined] == [True, True, False]
     kept.complete(batch_of(joined[0] or group(9)), 8)
     assert rescued(kept, group(4, 0.0, 0.0)) is not None, "one of them was trained"
-    assert rescued(kept, group(5, 0.0, 0.0), version=3) is not None, "what waited too long is none of this batch"
+    assert rescued(kept, group(5, 0.0, 0.0), version=3) is not None, (
+        "what waited too long is none of this batch"
+    )
 
 
 def test_a_group_with_a_stored_success_is_not_replayed_for_that_would_not_be_verified():
     scheduler = build_scheduler({"kind": "uniform"}, [TaskInfo(key="hard", difficulty_prior=0.05)], 0)
     grader: Any = Grader(lambda trajectory: True)
-    kept = Reuse(ReplayConfig(), SuccessConfig(use="importance"), runner=grader, scheduler=scheduler, seed=0, batch=8, group_size=4)
+    kept = Reuse(
+        ReplayConfig(),
+        SuccessConfig(use="importance"),
+        runner=grader,
+        scheduler=scheduler,
+        seed=0,
+        batch=8,
+        group_size=4,
+    )
     kept.store(group(0, 0.0, 1.0))
     joined = rescued(kept, group(1, 0.0, 0.0))
     assert joined is not None

@@ -32,7 +32,7 @@ class WarmupConfig(BaseConfig):
     the policy must first see which value stands after which key; the answer alone hardly says so, and a tenth of the
     loss of the whole text does."""
     careless: float = Field(default=0.0, ge=0, lt=1)
-    """Share of demonstrations with one wrong character in the answer, drawn anew at every step of the last
+    """Share of demonstrations with a wrong character in the answer, drawn anew at every step of the last
     `careless_steps`. The policy first learns the skill and then the habit of slipping; RL has to unlearn the
     habit only, as with a pretrained model. A policy this small that starts RL half-way into learning to carry
     gains 5 points in 80 steps: RL does not teach it that."""
