@@ -35,7 +35,7 @@ class Stock(Protocol):
     @property
     def groups(self) -> tuple[Group, ...]: ...
 
-    def put(self, group: Group) -> None:
+    def put(self, group: Group, /) -> object:
         """A finished group with both outcomes, of a task that is rarely solved."""
         ...
 

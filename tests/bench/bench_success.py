@@ -1,5 +1,6 @@
 """The success buffer where less than one rollout in a hundred succeeds: held-out accuracy at equal generated tokens
-without it, with it as importance-corrected rollouts and as anchors; and what becomes of poisoned entries (must-show 7).
+without it (plain, and with whole batches by refilling), with it as importance-corrected rollouts and as anchors; and what
+becomes of poisoned entries (must-show 7).
 
 The full set runs `rare_lab.toml`. The reduced one shows the mechanism on a policy that is barely warmed up.
 """
@@ -35,20 +36,21 @@ from tests.train.small import small_recipe
 
 SEEDS = (0, 1, 2)
 """Settings were chosen on others."""
-ARMS = ("none", "importance", "anchor")
+ARMS = ("none", "refill", "importance", "anchor")
 ROLLOUTS = 40
 """Per task, to measure the success rate before training."""
 
 
 def figures(quick: bool) -> dict[str, Any]:
-    """The success rate, per seed the three arms, the gains over seeds, the run without, and the poisoned entries."""
+    """The success rate, per seed the arms, the gains over seeds, the run without, and the poisoned entries."""
     with tempfile.TemporaryDirectory() as folder:
         made = _small(Path(folder)) if quick else load_recipe(["@", "rare_lab.toml", "--output", folder])
-        rows = {f"seed {seed}": _seed(made, seed) for seed in ((0,) if quick else SEEDS)}
+        arms = ("none", "anchor") if quick else ARMS
+        rows = {f"seed {seed}": _seed(made, seed, arms) for seed in ((0,) if quick else SEEDS)}
         gains = {
             f"{name}, {arm} - none": mean_and_interval([row["gains"][arm][name] for row in rows.values()])
             for name in ("at_equal_tokens", "half_way", "mean_until_then")
-            for arm in ARMS[1:]
+            for arm in arms[1:]
         }
         return {
             "success_rate_before": _success_rate(made, rollouts=8 if quick else ROLLOUTS),
@@ -60,9 +62,9 @@ def figures(quick: bool) -> dict[str, Any]:
 
 
 def _small(folder: Path) -> Recipe:
-    """The same three arms on a policy that is barely warmed up, with steps for seconds."""
+    """Two of the arms on a policy that is barely warmed up, with steps for seconds."""
     steps = {"steps": 4, "batch_groups": 4, "alarms": {"pause_on_collapse": False}}
-    arms = {arm: {"success": {"use": arm, "share": 0.5, "hard_below": 0.5}} for arm in ARMS[1:]}
+    anchor = {"success": {"use": "anchor", "share": 0.5, "hard_below": 0.5}}
     ladder = {"widen_after": 0.5, "wake_after": 0.9, "partial_after": 1, "dead_steps": 20}
     taskset = {"source": "arithmetic", "style": "bare", "split": "train", "levels": [4], "size": 60}
     lab = {"hidden_size": 64, "heads": 2, "kv_heads": 2, "warmup": {"steps": 60, "batch": 64}}
@@ -73,12 +75,12 @@ def _small(folder: Path) -> Recipe:
         scheduler={"snooze": {"mode": "off"}},
         train=steps,
         ladder=ladder,
-        arms={"none": {}, **arms},
+        arms={"none": {}, "anchor": anchor},
     )
 
 
-def _seed(recipe: Recipe, seed: int) -> dict[str, Any]:
-    runs = {arm: run_recipe(_seeded(recipe, arm, seed)) for arm in ARMS}
+def _seed(recipe: Recipe, seed: int, arms: Sequence[str]) -> dict[str, Any]:
+    runs = {arm: run_recipe(_seeded(recipe, arm, seed)) for arm in arms}
     curves = {arm: Curve(run) for arm, run in runs.items()}
     tokens = min(curve.end for curve in curves.values())
     measured = {
@@ -95,7 +97,7 @@ def _seed(recipe: Recipe, seed: int) -> dict[str, Any]:
         "accuracy": {arm: {k: rounded(v) for k, v in row.items()} for arm, row in measured.items()},
         "gains": {
             arm: {name: round(value - measured["none"][name], 4) for name, value in measured[arm].items()}
-            for arm in ARMS[1:]
+            for arm in arms[1:]
         },
     }
 
@@ -109,10 +111,12 @@ def _arm(run: Run) -> dict[str, Any]:
     last, counts = run.evals[-1], (run.steps[-1].buffers if run.steps else None) or {}
     return {
         "steps": len(run.steps),
+        "generated_tokens": run.total("generated_tokens"),
         "generated_groups": run.total("generated_groups"),
         "trained_groups": run.total("trained_groups"),
         "trained_groups_per_step": rounded(mean_of(run, lambda s: s.trained_groups), 2),
         "rescued_groups": int(counts.get("success/rescued", 0)),
+        "anchored_rows": int(counts.get("success/anchored", 0)),
         "retired": int(counts.get("success/retired", 0)),
         "final_accuracy": [rounded(last.accuracy), rounded(last.low), rounded(last.high)],
         "ended": run.end.reason if run.end else "unfinished",
@@ -197,7 +201,7 @@ def _plant(recipe: Recipe, n: int) -> set[str]:
 def _wrong(catalogue: Catalogue, index: int) -> Success:
     """A success that never was: its answer is another number, its claim a full reward."""
     data = catalogue.tasks[index].data
-    answer = str(int(str(getattr(data, "answer", "0"))) + 1000 + index)
+    answer = str(int(str(getattr(data, "answer", "0"))) + 1000 * (index + 1))
     claim = Trajectory(
         prompt_ids=(1,), completion_ids=(2, 3), logprobs=(-1.0, -1.0), mask=(1, 1), reward=1.0, text=answer
     )
