@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> None:
 
         console.print(describe(recipe))
         return
-    from snoozing_env.report.console import compare_table
+    from snoozing_env.report.console import run_tables
     from snoozing_env.train.arms import train_arms
     from snoozing_env.train.run import RunOptions
     from snoozing_env.train.run import train as train_one
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> None:
             resume=flags.resume, overwrite=flags.overwrite, merge_state=flags.merge_state, arm=flags.arm
         )
         report = train_one(one, options, console=console)
-        console.print(compare_table([one.directory]))
+        console.print(*run_tables([one.directory]), sep="\n")
     console.print(f"report: {report}", soft_wrap=True)
 
 

@@ -47,6 +47,8 @@ class FleetTransfer:
         self._transfers, self._fleet, self._in_loop = tuple(transfers), fleet, in_loop
         self._order, self._drain = order, drain
         self._version = 0
+        self.pausing: Callable[[float], None] = lambda share: None
+        """Told, in the loop, which share of the servers stands still for a push, and minus that share after it."""
 
     def connect(self) -> None:
         """Take over every server that answers.
@@ -84,7 +86,11 @@ class FleetTransfer:
         def one(index: int) -> None:
             if self._drain:
                 self._in_loop(self._fleet.drain(index))
-            self._transfers[index].push(tensors, self._version)
+            self._in_loop(_call(lambda: self.pausing(1 / len(self._transfers))))
+            try:
+                self._transfers[index].push(tensors, self._version)
+            finally:
+                self._in_loop(_call(lambda: self.pausing(-1 / len(self._transfers))))
             self._in_loop(_call(lambda: self._fleet.served(index, self._version)))
 
         self._to_each(members, one, "push")
