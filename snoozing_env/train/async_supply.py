@@ -147,6 +147,7 @@ class AsyncSupply(Watcher):
                 since, next_id = since + 1, max(next_id, entry.id + 1)
                 if entry.group is not None:
                     groups[entry.id] = entry.group
+                    self._parts.reuse.store(entry.group)
         self._restore_durations(directory, state["durations"], index_of)
         counts = Counts(**state["counts"])
         # The books start anew with what there is: lost flights are closed, restored groups count as started.

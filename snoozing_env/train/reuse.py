@@ -49,6 +49,8 @@ class Reuse:
         wait: int = 0,
     ) -> None:
         """`batch` B groups of `group_size` G a step; `wait` is how many versions may pass between a finished group and its step."""
+        self._kept = 0
+        """Places of the step in progress that are kept for anchors."""
         self._places = 0 if success is None else max(int(success.share * batch + 1e-9), 1)
         self._wait, self._group_size = wait, group_size
         self._joined: dict[int, int] = {}
@@ -62,47 +64,55 @@ class Reuse:
         self.anchored_rows = 0
         """Anchors trained since the start of the run."""
 
-    # -- replay -----------------------------------------------------------------------------------------
+    # -- a step -----------------------------------------------------------------------------------------
 
-    def fresh(self, batch: int, *, version: int) -> int:
-        """Groups to generate for a batch of B: at least one, for what is replayed or stored alone teaches nothing new."""
+    def open(self, batch: int, *, version: int) -> int:
+        """Groups to generate for a batch of B: at least one, for what is replayed or stored alone teaches nothing new.
+
+        The scheduler is asked to offer tasks whose stored success may join their group first.
+        """
+        self._revisit(version)
         again = 0 if self.replay is None else self.replay.available(batch, version=version)
-        return max(batch - again - self._anchor_places(), 1)
+        self._kept = self._anchor_places()
+        return max(batch - again - self._kept, 1)
 
-    def complete(self, collected: StepBatch, batch: int) -> StepBatch:
-        """The batch with its replayed groups; its fresh ones may be replayed from the next step on."""
+    async def complete(self, collected: StepBatch, batch: int) -> StepBatch:
+        """The batch with its replayed groups and its anchors, verified just now."""
         for group in collected.groups:
             self._joined.pop(group.id, None)
+        return await self._anchored(self._replayed(collected, batch), batch)
+
+    def _replayed(self, collected: StepBatch, batch: int) -> StepBatch:
+        """Groups of earlier steps in the places left; those of this one may be replayed from the next step on."""
         if self.replay is None:
             return collected
         ids = {group.id for group in collected.groups}
-        places = batch - self._anchor_places() - len(collected.groups)
+        places = batch - self._kept - len(collected.groups)
         again = self.replay.take(max(places, 0), version=collected.version, without=ids)
         self.replay.put(g for g in collected.groups if not any(t.stored for t in g.trajectories))
         return replace(collected, groups=(*collected.groups, *again), replayed=len(again))
 
-    # -- successes --------------------------------------------------------------------------------------
-
-    async def anchored(self, batch: StepBatch) -> StepBatch:
-        """The batch with anchors in the places that were kept for them, each verified just now."""
-        if self.success is None or not self._anchor_places():
+    async def _anchored(self, batch: StepBatch, size: int) -> StepBatch:
+        """Anchors in the places that are left, up to their share."""
+        room = min(self._places, size - len(batch.groups))
+        if self.success is None or self.success.config.use != "anchor" or room <= 0:
             return batch
-        anchors: list[Trajectory] = []
-        for key in self.success.next_tasks(self._anchor_places() * self._group_size, version=batch.version):
+        weight, anchors = self.success.config.weight, list[Trajectory]()
+        for key in self.success.next_tasks(room * self._group_size, version=batch.version):
             for success in self.success.candidates(key, version=batch.version):
                 if await self._accepted(success) is not None:
-                    anchors.append(
-                        replace(success.trajectory, stored=True, anchor=self.success.config.weight)
-                    )
+                    anchors.append(replace(success.trajectory, stored=True, anchor=weight))
                     break
         self.anchored_rows += len(anchors)
         return replace(batch, anchors=tuple(anchors))
 
     def _anchor_places(self) -> int:
-        """Places of groups that are filled with anchors: as many as the share allows and there are tasks for."""
+        """Places to keep for anchors: as many as the share allows and there are tasks for."""
         if self.success is None or self.success.config.use != "anchor":
             return 0
         return min(self._places, -(-self.success.tasks_held // self._group_size))
+
+    # -- successes --------------------------------------------------------------------------------------
 
     async def _accepted(self, success: Success) -> float | None:
         """The reward that the grader gives a stored success now; None where it does not accept it or cannot say."""
@@ -118,14 +128,12 @@ class Reuse:
             rate = float(self._scheduler.difficulty.ema_N[group.outcome.task])
             self.success.put(group, pass_rate=rate)
 
-    def revisit(self, *, version: int) -> int:
-        """Have the scheduler offer tasks whose stored success may join their group first; returns how many."""
+    def _revisit(self, version: int) -> None:
         if self.success is None or self.success.config.use != "importance":
-            return 0
+            return
         named = self.success.next_tasks(self._places, version=version)
         for key in reversed(named):
             self._scheduler.offer(self._index_of[key])
-        return len(named)
 
     async def rescue(self, group: Group, *, version: int) -> Group | None:
         """A group that failed as a whole, with a stored success of its task, verified just now, in place of its last

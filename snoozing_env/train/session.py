@@ -159,12 +159,10 @@ class Session:
         if step % self.recipe.evaluation.every == 0:
             self.evaluate(step)
         size = self.recipe.train.batch_groups
-        fresh = self.reuse.fresh(size, version=step)
-        self.supply.call(lambda: self.reuse.revisit(version=step))
+        fresh = self.supply.call(lambda: self.reuse.open(size, version=step))
         self.account.trainer.enter("waiting")
         collected = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
-        completed = self.reuse.complete(collected, size)
-        batch = self.run(lambda: self.reuse.anchored(completed))
+        batch = self.run(lambda: self.reuse.complete(collected, size))
         self.account.trainer.enter("training")
         again = batch.groups[len(collected.groups) :]
         self.supply.call(lambda: self.account.engine.replay(again))
@@ -282,7 +280,6 @@ class Session:
         }
         try:
             state |= self.supply.save(directory, lambda folder: self._save_moment(folder, state))
-            state["reuse"] = self.reuse.save(directory)
             write_atomically(directory / MARK, json.dumps(state).encode())
         except OSError as error:
             raise StateError(
@@ -292,6 +289,7 @@ class Session:
     def _save_moment(self, directory: Path, state: dict[str, Any]) -> None:
         """What must be of the same moment as the groups that wait."""
         save_snapshot(self.scheduler.snapshot(), directory)
+        state["reuse"] = self.reuse.save(directory)
         state["account"] = self.account.state() | {"engine": self.account.engine.state()}
 
     def load(self, directory: Path) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from rich.console import Console
 
-from snoozing_env.buffers.replay import ReplayConfig
+from snoozing_env.buffers.replay import ReplayBuffer, ReplayConfig
 from snoozing_env.buffers.success import SuccessConfig
 from snoozing_env.report.runlog import FILE_NAME, StepRecord, read
 from snoozing_env.rollout.loop import StepBatch
@@ -152,9 +153,9 @@ def many(opinion: Callable[[Trajectory], bool | None], stored: int, **config: An
 
 
 def test_anchors_take_places_that_nothing_is_generated_for():
-    assert [many(lambda t: True, n).fresh(4, version=1) for n in (0, 1, 4, 5, 20)] == [4, 3, 3, 2, 2]
+    assert [many(lambda t: True, n).open(4, version=1) for n in (0, 1, 4, 5, 20)] == [4, 3, 3, 2, 2]
     kept = many(lambda t: True, 20)
-    whole = asyncio.run(kept.anchored(batch_of(group(30, 0.0, 1.0), group(31, 0.0, 1.0))))
+    whole = asyncio.run(kept.complete(batch_of(group(30, 0.0, 1.0), group(31, 0.0, 1.0)), 4))
     assert len(whole.anchors) == 8
     assert all(t.stored and t.anchor == 1.0 and t.reward == 1.0 for t in whole.anchors)
     assert len({t.completion_ids for t in whole.anchors}) == 8, "one of a task, and no two alike"
@@ -162,16 +163,34 @@ def test_anchors_take_places_that_nothing_is_generated_for():
     assert kept.metrics()["success/anchored"] == 8.0
 
 
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+def test_a_batch_has_no_more_rows_than_places_whatever_was_stored_since_it_was_opened(groups: int):
+    kept = many(lambda t: True, 0)
+    kept.replay = ReplayBuffer(ReplayConfig(fresh=0.25), seed=0)
+    kept.replay.put(group(100 + i, 0.0, 1.0) for i in range(9))
+    assert kept.open(4, version=1) == 1
+    for task in range(20):
+        found = replace(group(task, 0.0, 1.0), key=f"t{task}")
+        kept.store(replace(found, outcome=replace(found.outcome, task=task)))
+    collected = batch_of(*(group(30 + i, 0.0, 1.0) for i in range(groups)))
+    whole = asyncio.run(kept.complete(collected, 4))
+    assert 4 * len(whole.groups) + len(whole.anchors) == 16
+    assert kept.open(4, version=2) == 1, "something new is always generated"
+    assert 4 * len(asyncio.run(kept.complete(batch_of(group(50, 0.0, 1.0)), 4)).groups) == 8
+
+
 def test_every_stored_success_has_its_turn_as_an_anchor_however_old():
     kept = many(lambda t: True, 20, weight=0.5)
-    batches = [asyncio.run(kept.anchored(batch_of(group(30, 0.0, 1.0), version=v))) for v in (100, 101, 102)]
+    batches = [
+        asyncio.run(kept.complete(batch_of(group(30, 0.0, 1.0), version=v), 4)) for v in (100, 101, 102)
+    ]
     assert len({t.completion_ids for batch in batches for t in batch.anchors}) == 20
     assert {t.anchor for batch in batches for t in batch.anchors} == {0.5}
 
 
 def test_a_poisoned_anchor_is_dropped_and_never_trained():
     kept = many(lambda trajectory: trajectory.completion_ids != (31,), 4)  # of task 3
-    whole = asyncio.run(kept.anchored(batch_of(group(30, 0.0, 1.0))))
+    whole = asyncio.run(kept.complete(batch_of(group(30, 0.0, 1.0)), 4))
     assert len(whole.anchors) == 3
     assert (31,) not in {t.completion_ids for t in whole.anchors}
     assert kept.metrics()["success/dropped"] == 1.0
@@ -198,12 +217,12 @@ def test_tasks_with_a_stored_success_are_drawn_first_each_in_its_turn():
     kept = Reuse(None, made, runner=grader, scheduler=scheduler, seed=0, batch=4, group_size=4)
     for task in (3, 7, 9):
         kept.store(replace(group(task, 0.0, 1.0), key=f"t{task}"))
-    assert kept.revisit(version=1) == 2
+    assert kept.open(4, version=1) == 4
     first = scheduler.draw(4).tolist()
     assert len(set(first[:2]) & {3, 7, 9}) == 2
     for task in first:
         scheduler.observe(GroupOutcome(task=task, rewards_G=np.zeros(2)))
-    assert kept.revisit(version=2) == 2
+    kept.open(4, version=2)
     assert ({3, 7, 9} - set(first)) <= set(scheduler.draw(2).tolist())
 
 
@@ -212,7 +231,7 @@ def test_stored_successes_join_no_more_groups_than_their_share_of_the_batch():
     kept.store(group(0, 0.0, 1.0))
     joined = [rescued(kept, group(id, 0.0, 0.0)) for id in (1, 2, 3)]
     assert [g is not None for g in joined] == [True, True, False]
-    kept.complete(batch_of(joined[0] or group(9)), 8)
+    asyncio.run(kept.complete(batch_of(joined[0] or group(9)), 8))
     assert rescued(kept, group(4, 0.0, 0.0)) is not None, "one of them was trained"
     assert rescued(kept, group(5, 0.0, 0.0), version=3) is not None, (
         "what waited too long is none of this batch"
@@ -234,7 +253,7 @@ def test_a_group_with_a_stored_success_is_not_replayed_for_that_would_not_be_ver
     kept.store(group(0, 0.0, 1.0))
     joined = rescued(kept, group(1, 0.0, 0.0))
     assert joined is not None
-    kept.complete(batch_of(joined, group(2, 0.0, 1.0)), 2)
+    asyncio.run(kept.complete(batch_of(joined, group(2, 0.0, 1.0)), 2))
     assert kept.replay is not None
     assert [g.id for g in kept.replay.groups] == [2]
 
