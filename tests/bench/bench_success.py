@@ -42,27 +42,29 @@ ROLLOUTS = 40
 
 
 def figures(quick: bool) -> dict[str, Any]:
-    """The success rate, per seed the arms, the gains over seeds, the run without, and the poisoned entries."""
+    """The success rate before training, the arms with their gains over seeds, and the poisoned entries."""
     with tempfile.TemporaryDirectory() as folder:
         made = _small(Path(folder)) if quick else load_recipe(["@", "rare_lab.toml", "--output", folder])
-        arms = ("none", "anchor") if quick else ARMS
-        rows = {f"seed {seed}": _seed(made, seed, arms) for seed in ((0,) if quick else SEEDS)}
-        gains = {
-            f"{name}, {arm} - none": mean_and_interval([row["gains"][arm][name] for row in rows.values()])
-            for name in ("at_equal_tokens", "half_way", "mean_until_then")
-            for arm in arms[1:]
-        }
         return {
             "success_rate_before": _success_rate(made, rollouts=8 if quick else ROLLOUTS),
-            **rows,
-            **gains,
-            "default_dead_steps_without": "not in the reduced set" if quick else _saturated(made),
+            **({"arms": "not in the reduced set: an accuracy takes minutes"} if quick else _arms(made)),
             "poisoned": poisoned(made.for_arm("anchor"), steps=2 if quick else 30),
         }
 
 
+def _arms(recipe: Recipe) -> dict[str, Any]:
+    """Per seed the arms at equal tokens, the gains over seeds, and how the run without would end by default."""
+    rows = {f"seed {seed}": _seed(recipe, seed) for seed in SEEDS}
+    gains = {
+        f"{name}, {arm} - none": mean_and_interval([row["gains"][arm][name] for row in rows.values()])
+        for name in ("at_equal_tokens", "half_way", "mean_until_then")
+        for arm in ARMS[1:]
+    }
+    return {**rows, **gains, "default_dead_steps_without": _saturated(recipe)}
+
+
 def _small(folder: Path) -> Recipe:
-    """Two of the arms on a policy that is barely warmed up, with steps for seconds."""
+    """An arm on a policy that is barely warmed up, with steps for seconds."""
     steps = {"steps": 4, "batch_groups": 4, "alarms": {"pause_on_collapse": False}}
     anchor = {"success": {"use": "anchor", "share": 0.5, "hard_below": 0.5}}
     ladder = {"widen_after": 0.5, "wake_after": 0.9, "partial_after": 1, "dead_steps": 20}
@@ -75,12 +77,12 @@ def _small(folder: Path) -> Recipe:
         scheduler={"snooze": {"mode": "off"}},
         train=steps,
         ladder=ladder,
-        arms={"none": {}, "anchor": anchor},
+        arms={"anchor": anchor},
     )
 
 
-def _seed(recipe: Recipe, seed: int, arms: Sequence[str]) -> dict[str, Any]:
-    runs = {arm: run_recipe(_seeded(recipe, arm, seed)) for arm in arms}
+def _seed(recipe: Recipe, seed: int) -> dict[str, Any]:
+    runs = {arm: run_recipe(_seeded(recipe, arm, seed)) for arm in ARMS}
     curves = {arm: Curve(run) for arm, run in runs.items()}
     tokens = min(curve.end for curve in curves.values())
     measured = {
@@ -97,7 +99,7 @@ def _seed(recipe: Recipe, seed: int, arms: Sequence[str]) -> dict[str, Any]:
         "accuracy": {arm: {k: rounded(v) for k, v in row.items()} for arm, row in measured.items()},
         "gains": {
             arm: {name: round(value - measured["none"][name], 4) for name, value in measured[arm].items()}
-            for arm in arms[1:]
+            for arm in ARMS[1:]
         },
     }
 
