@@ -12,6 +12,7 @@ PARTS = (
     Part(number="6-7", title="replay and stored successes", module="bench_reuse", quick=True),
     Part(number="4", title="effective sample size", module="bench_ess", quick=True),
     Part(number="9", title="the loop's own overhead", module="bench_async_overhead", quick=True),
+    Part(number="A9", title="where time and tokens go", module="bench_goodput", quick=True),
 )
 
 
