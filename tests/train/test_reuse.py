@@ -15,6 +15,8 @@ from rich.console import Console
 
 from snoozing_env.buffers.replay import ReplayBuffer, ReplayConfig
 from snoozing_env.buffers.success import SuccessConfig
+from snoozing_env.pacing.ledger import FILE_NAME as LEDGER
+from snoozing_env.pacing.ledger import audit, read_ledger
 from snoozing_env.report.runlog import FILE_NAME, StepRecord, read
 from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.schedulers import build_scheduler
@@ -55,6 +57,23 @@ def test_a_run_with_replay_is_the_same_after_kills(tmp_path: Path):
     run_to_the_end(whole)
     assert len(list(run_with_kills(killed, kills=2, seed=3))) == 2
     assert differences(trail_of(whole), trail_of(killed)) == []
+
+
+@pytest.mark.parametrize("use", ["anchor", "importance"])
+def test_both_buffers_serve_a_run_that_generates_ahead(tmp_path: Path, use: str):
+    made = small_recipe(
+        tmp_path / "ahead",
+        replay={"fresh": 0.5},
+        success={"use": use, "hard_below": 0.9, "share": 0.5},
+        pacing={"max_staleness": 2},
+        engine={"own_weights": True},
+    )
+    last = run(made)[-1]
+    assert last.step == 12
+    assert (last.buffers or {})["replay/replayed"] > 0
+    used = {"anchor": "success/anchored", "importance": "success/rescued"}
+    assert (last.buffers or {})[used[use]] >= (1 if use == "anchor" else 0)
+    assert audit(read_ledger(made.directory / LEDGER), bound=2) == []
 
 
 # -- rescue -------------------------------------------------------------------------------------------------
