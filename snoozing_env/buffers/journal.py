@@ -68,7 +68,9 @@ class Journal:
             StateError: the disk is full; the run cannot promise to lose nothing and must stop.
         """
         body = dump_groups([group]) if fate == "accepted" else b""
-        header = json.dumps({"id": group.id, "key": group.key, "fate": fate, **_told(group.outcome)}).encode()
+        header = json.dumps(
+            {"id": group.id, "key": group.key, "fate": fate, **_told(group.own_outcome)}
+        ).encode()
         frame = MAGIC + _U32.pack(len(header)) + header + _U32.pack(len(body)) + body
         frame += _U32.pack(zlib.crc32(header + body))
         try:

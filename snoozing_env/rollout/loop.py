@@ -2,7 +2,7 @@
 
     step.next_draw() ─▶ tasks ─▶ runner ×n (gathered) ─▶ step.add(groups) ─▶ still places open? draw again
                                      │
-                                     └─▶ on_finished: the outcome log
+                                     └─▶ on_finished: the outcome log, stored successes
 
 What is drawn, kept and given up is decided in `snoozing_env.collect`; this is the shell that waits. Every wait here is
 on the runner's gather, which the deadlines of group, rollout and verdict bound; no group is in flight between two
@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+import numpy as np
+
 from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.collect import Collection, Collector
 from snoozing_env.errors import SaturationError
@@ -26,7 +28,7 @@ from snoozing_env.pacing.rounds import Rounds
 from snoozing_env.rollout.engines.base import Engine
 from snoozing_env.rollout.runner import run_all
 from snoozing_env.schedulers import Scheduler
-from snoozing_env.types import Group, Ints
+from snoozing_env.types import Group, GroupOutcome, Ints, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,16 @@ class StepBatch:
     seconds: float
     replayed: int = 0
     """Of the groups, those that were trained before."""
+    anchors: tuple[Trajectory, ...] = ()
+    """Stored successes that are trained beside the groups."""
+
+    @property
+    def to_train(self) -> tuple[Group, ...]:
+        """The groups, then the anchors, which the trainer gets as one more of any size."""
+        if not self.anchors:
+            return self.groups
+        outcome = GroupOutcome(task=0, rewards_G=np.ones(len(self.anchors)), version=self.version)
+        return (*self.groups, Group(id=-1, key="", outcome=outcome, trajectories=self.anchors))
 
     @property
     def trained_tokens(self) -> int:
@@ -112,7 +124,7 @@ class SyncLoop:
         self.collector = Collector(scheduler, buffer, gate=gate, ladder=ladder, draw=draw)
         self.next_group_id = 0
         self._on_finished, self._rescue = on_finished, rescue
-        """Told of every finished group, informative or not, and the version that is trained."""
+        """Told of every finished group, informative or not, and the version that is trained, once the scheduler knows."""
 
     async def collect(self, batch: int, *, version: int) -> StepBatch:
         """The informative groups of one step: `batch` of them, or fewer after the last rung of the ladder.
@@ -136,9 +148,9 @@ class SyncLoop:
             if self._rounds is not None:
                 for group in finished:
                     self._rounds.durations.observe(group.outcome.task, group.outcome.duration_s)
+            step.add(finished, await self._rescued(finished))
             if self._on_finished is not None:
                 self._on_finished(finished, version)
-            step.add(finished, await self._rescued(finished))
         if not step.groups:
             raise SaturationError(saturation_report(step.generated, step.verdicts, self.scheduler))
         return self._step_batch(step, started)

@@ -200,9 +200,9 @@ class GroupRunner:
 
         return Attempt(play, partial(_trajectory, completion, 0.0))
 
-    async def regrade(self, index: int, trajectory: Trajectory) -> bool | None:
-        """Whether the grader gives a stored completion the maximum reward today; None = it could not say, or the task
-        is one of several turns, whose episode a completion does not hold."""
+    async def regrade(self, index: int, trajectory: Trajectory) -> float | None:
+        """The reward in [0, 1] that the grader gives a stored completion today; None = it could not say, or the task is
+        one of several turns, whose episode a completion does not hold."""
         task, opening = self.catalogue.tasks[index], self._opening(index)
         if needs_harness(self.catalogue.env, task, self.catalogue.config.harness):
             return None
@@ -219,7 +219,7 @@ class GroupRunner:
         if await self._score(task, trace):
             return None
         low, width = self._scale
-        return (trace.reward - low) / width >= 1.0 - 1e-6
+        return (trace.reward - low) / width
 
     async def _score(self, task: vf.Task, trace: Trace) -> str:
         """Grade a trace; the reason when there is no verdict, else empty. The failure boundary."""

@@ -10,7 +10,7 @@ it had learned, and every group that could still be trained waits again, however
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -85,7 +85,7 @@ class AsyncSupply(Watcher):
         self._journal.append(group, fate)
         self._ledger.finish(group.id, fate, group.outcome.version)
         self._parts.account.finish(group, fate)
-        self._parts.outcomes.append([group], step=self._planner.step + 1)
+        self._parts.outcomes.append([replace(group, outcome=group.own_outcome)], step=self._planner.step + 1)
         self._parts.reuse.store(group)
 
     async def rescue(self, group: Group) -> Group | None:
@@ -137,6 +137,8 @@ class AsyncSupply(Watcher):
     def _load(self, directory: Path, state: Mapping[str, Any]) -> str:
         step, index_of = int(state["step"]), self._parts.index_of
         groups = {g.id: g for g in parse_groups((directory / GROUPS_FILE).read_bytes(), index_of)}
+        self._durations.from_parquet((directory / DURATIONS_FILE).read_bytes(), index_of)
+        self._durations.restore(dict(state["durations"]))
         next_id, since = int(state["next_group_id"]), 0
         for path in self._journals_since(step):
             for entry in read_journal(path, index_of):
@@ -146,8 +148,7 @@ class AsyncSupply(Watcher):
                 since, next_id = since + 1, max(next_id, entry.id + 1)
                 if entry.group is not None:
                     groups[entry.id] = entry.group
-        self._durations.from_parquet((directory / DURATIONS_FILE).read_bytes(), index_of)
-        self._durations.restore(dict(state["durations"]))
+                    self._parts.reuse.store(entry.group)
         counts = Counts(**state["counts"])
         # The books start anew with what there is: lost flights are closed, restored groups count as started.
         ended = counts.lost + counts.filtered + counts.over_age + counts.expired + counts.trained

@@ -134,6 +134,15 @@ class Recipe(FrozenConfig):
             )
         return self
 
+    @model_validator(mode="after")
+    def _anchors_fit_trainer(self) -> Recipe:
+        if self.success is not None and self.success.use == "anchor" and self.train.trainer == "async_grpo":
+            raise ValueError(
+                "success.use 'anchor' with train.trainer 'async_grpo', whose loss has a ratio for every token; set "
+                'success.use = "importance", or trainer = "grpo"'
+            )
+        return self
+
     @property
     def directory(self) -> Path:
         return Path(self.output)

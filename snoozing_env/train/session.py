@@ -100,6 +100,9 @@ class Session:
             runner=self.rollouts,
             scheduler=self.scheduler,
             seed=recipe.seed,
+            batch=recipe.train.batch_groups,
+            group_size=recipe.rollout.group_size,
+            wait=max(recipe.buffer.max_staleness, recipe.pacing.max_staleness),
         )
         self.account = Account(recipe.gate, time.monotonic, undone=undone)
         parts = Parts(
@@ -156,15 +159,15 @@ class Session:
         if step % self.recipe.evaluation.every == 0:
             self.evaluate(step)
         size = self.recipe.train.batch_groups
-        fresh = self.reuse.fresh(size, version=step)
+        fresh = self.supply.call(lambda: self.reuse.open(size, version=step))
         self.account.trainer.enter("waiting")
         collected = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
+        batch = self.run(lambda: self.reuse.complete(collected, size))
         self.account.trainer.enter("training")
-        batch = self.reuse.complete(collected, size)
         again = batch.groups[len(collected.groups) :]
         self.supply.call(lambda: self.account.engine.replay(again))
         self._pending = _Pending(batch, self._seconds_sync, time.perf_counter())
-        return batch.groups
+        return batch.to_train
 
     def finish(self, step: int, model: torch.nn.Module) -> None:
         """Measure the final weights."""
@@ -247,6 +250,8 @@ class Session:
             seconds_train=time.perf_counter() - pending.started_training,
             seconds_sync=pending.seconds_sync,
             goodput=goodput,
+            replayed_groups=pending.batch.replayed if self.recipe.replay else None,
+            buffers=self.supply.call(self.reuse.metrics) or None,
             **self.supply.call(self._events.since),
             **self.health.fields(),
         )
@@ -275,7 +280,6 @@ class Session:
         }
         try:
             state |= self.supply.save(directory, lambda folder: self._save_moment(folder, state))
-            state["reuse"] = self.reuse.save(directory)
             write_atomically(directory / MARK, json.dumps(state).encode())
         except OSError as error:
             raise StateError(
@@ -285,6 +289,7 @@ class Session:
     def _save_moment(self, directory: Path, state: dict[str, Any]) -> None:
         """What must be of the same moment as the groups that wait."""
         save_snapshot(self.scheduler.snapshot(), directory)
+        state["reuse"] = self.reuse.save(directory)
         state["account"] = self.account.state() | {"engine": self.account.engine.state()}
 
     def load(self, directory: Path) -> None:

@@ -164,14 +164,15 @@ class SyncSupply:
             "survival": self.loop.collector.survival,
             "next_group_id": self.loop.next_group_id,
             "dead_streak": self.loop.ladder.dead_streak,
-            "expired": self._buffer.expired,
+            **self._buffer.state(),
         }
 
     def load(self, directory: Path, state: Mapping[str, Any]) -> str:
-        self._buffer.put(parse_groups((directory / GROUPS_FILE).read_bytes(), self._parts.index_of))
+        groups = parse_groups((directory / GROUPS_FILE).read_bytes(), self._parts.index_of)
+        self._buffer.restore(state, groups)
         self.loop.next_group_id = state["next_group_id"]
         self.loop.collector.survival = _survival(state["survival"])
-        self.loop.ladder.dead_streak, self._buffer.expired = state["dead_streak"], state["expired"]
+        self.loop.ladder.dead_streak = state["dead_streak"]
         self._load_rounds(directory, state)
         return ""
 

@@ -9,6 +9,7 @@ PARTS = (
         number="1-3", title="bound and throughput on a jumping clock", module="bench_async_clock", quick=True
     ),
     Part(number="2", title="TRL's worker beside ours", module="bench_async_trl", quick=True),
+    Part(number="6-7", title="replay and stored successes", module="bench_reuse", quick=True),
     Part(number="4", title="effective sample size", module="bench_ess", quick=True),
     Part(number="9", title="the loop's own overhead", module="bench_async_overhead", quick=True),
     Part(number="A9", title="where time and tokens go", module="bench_goodput", quick=True),
