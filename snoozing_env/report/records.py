@@ -63,6 +63,8 @@ class StepRecord:
     """[10] tasks seen so far by estimated pass rate, bins of 0.1 from 0 to 1."""
     buffers: Mapping[str, float] | None = None
     """Of the replay and success buffers: what they hold, and what they gave and dropped since the start (B1, B2)."""
+    flow: Mapping[str, float] | None = None
+    """What became of groups (asynchronous) and rollouts since the start: lost, over age, expired, cut off; absent = 0."""
     carried_groups: int | None = None
     """Informative groups kept for the next step (F2)."""
     invalid_rollouts: int | None = None

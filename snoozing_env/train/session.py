@@ -218,8 +218,13 @@ class Session:
             self.run(measure)
 
     def metrics(self) -> Mapping[str, float]:
-        """Goodput of the step in progress (A9), for the trainer's log."""
-        return self.supply.call(self.account.step)
+        """Goodput of the step in progress (A9), scheduler, buffers and what became of groups, for the trainer's log."""
+
+        def now() -> dict[str, float]:
+            scheduler = {f"scheduler/{name}": value for name, value in self.scheduler.metrics().items()}
+            return {**self.account.step(), **self.supply.metrics(), **self.reuse.metrics(), **scheduler}
+
+        return self.supply.call(now)
 
     def saving(self) -> AbstractContextManager[None]:
         return self.account.trainer.during("saving")
@@ -252,6 +257,7 @@ class Session:
             goodput=goodput,
             replayed_groups=pending.batch.replayed if self.recipe.replay else None,
             buffers=self.supply.call(self.reuse.metrics) or None,
+            flow={name: n for name, n in self.supply.call(self.supply.metrics).items() if n} or None,
             **self.supply.call(self._events.since),
             **self.health.fields(),
         )
