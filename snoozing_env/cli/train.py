@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from snoozing_env.errors import SnoozingError
 
 
+STOPPED_CODE = 143
+"""What a shell reports for a program that SIGTERM ended: the run is not done, and can go on."""
+
+
 @dataclass(slots=True)
 class _Flags:
     """Flags of `train` that are no recipe keys."""
@@ -37,7 +41,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     from snoozing_env.report.console import compare_table
     from snoozing_env.train.arms import train_arms
-    from snoozing_env.train.run import RunOptions
+    from snoozing_env.train.run import STOPPED, RunOptions, end_of
     from snoozing_env.train.run import train as train_one
 
     if recipe.arms and not flags.arm:
@@ -49,6 +53,9 @@ def main(arguments: Sequence[str]) -> None:
         )
         report = train_one(one, options, console=console)
         console.print(compare_table([one.directory]))
+        if (reason := end_of(one.directory)).startswith(STOPPED):
+            console.print(reason, soft_wrap=True, markup=False)
+            raise SystemExit(STOPPED_CODE)
     console.print(f"report: {report}", soft_wrap=True)
 
 

@@ -34,7 +34,11 @@ class PacingConfig(FrozenConfig):
     group_s: float = Field(default=3600.0, gt=0)
     """Seconds from a group's dispatch to its last verdict; then it is cancelled, teaches nothing and is counted."""
     patience_s: float = Field(default=120.0, gt=0)
-    """Seconds without one finished group, while dispatches fail, after which the engine is given up."""
+    """Seconds without one finished group, or evaluation, or update of the weights, while the engine fails; then it is
+    given up."""
+    stall_s: float = Field(default=300.0, gt=0)
+    """Seconds for which the rollouts' event loop may stand still, e.g. in a grader that never returns and cannot be
+    cancelled, before the run ends with the place where it stands."""
     durations: DurationConfig = DurationConfig()
     """How durations are predicted."""
 

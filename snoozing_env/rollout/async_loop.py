@@ -39,7 +39,8 @@ class Runner(Protocol):
 class Watcher:
     """Told what becomes of every group, in the loop's thread, after the scheduler was; subclasses keep books."""
 
-    def finished(self, group: Group, fate: Fate) -> None: ...
+    def finished(self, group: Group, fate: Fate, told: GroupOutcome) -> None:
+        """`told` is what the scheduler learned: a rescued group's own outcome, without what was added to it."""
 
     def lost(self, flight: Flight) -> None: ...
 
@@ -134,6 +135,11 @@ class AsyncLoop:
         self.planner.publish(version)
         self.fill()
 
+    def interrupt(self, error: BaseException) -> None:
+        """End the wait for the next batch, or the next such wait, with this; nothing is taken and nothing starts."""
+        self._error = self._error or error
+        self._changed.set()
+
     async def close(self) -> None:
         """Cancel what is in flight; its tasks are idle again."""
         self._closed = True
@@ -211,7 +217,7 @@ class AsyncLoop:
         self._tally.add(group, verdict)
         if fate == "over_age" and self.planner.config.over_age == "requeue":
             self.scheduler.offer(flight.task)
-        self._watcher.finished(used, fate)
+        self._watcher.finished(used, fate, group.outcome)
 
     def _lose(self, flight: Flight) -> None:
         self.planner.lose(flight.id)

@@ -4,13 +4,14 @@
     trainer's thread   publish ─ collect ─ save    each runs in the loop's thread, so nothing needs a lock
 
 A checkpoint holds what waits; the journal what finished since. After a kill both come back: the scheduler learns what
-it had learned, and every group that could still be trained waits again, however many steps were undone.
+it had learned, and every group that could still be trained waits again, however many steps were undone. A run that
+died before its first checkpoint has its journal only, and goes on from that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from snoozing_env.buffers.journal import Journal, read_journal
+from snoozing_env.buffers.journal import Entry, Journal, merge_journals, read_journal
 from snoozing_env.buffers.store import dump_groups, parse_groups
 from snoozing_env.files import write_atomically
 from snoozing_env.gates import Ladder
@@ -30,7 +31,7 @@ from snoozing_env.rollout.async_loop import AsyncLoop, Watcher
 from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.rollout.loop_thread import LoopThread
 from snoozing_env.train.supply import GROUPS_FILE, Parts
-from snoozing_env.types import Group
+from snoozing_env.types import Group, GroupOutcome
 
 T = TypeVar("T")
 DURATIONS_FILE = "durations.parquet"
@@ -58,8 +59,8 @@ class AsyncSupply(Watcher):
             watcher=self,
         )
 
-    def run(self, program: Callable[[], Awaitable[T]]) -> T:
-        return self._thread.run(_await(program))
+    def run(self, program: Callable[[], Awaitable[T]], *, meanwhile: Callable[[], None] | None = None) -> T:
+        return self._thread.run(_await(program), meanwhile=meanwhile)
 
     def publish(self, version: int) -> None:
         def tell() -> None:
@@ -81,13 +82,13 @@ class AsyncSupply(Watcher):
 
     # -- Watcher ----------------------------------------------------------------------------------------
 
-    def finished(self, group: Group, fate: Fate) -> None:
+    def finished(self, group: Group, fate: Fate, told: GroupOutcome) -> None:
         """Durable first, then told: a kill in between leaves a group that is restored, not one that is lost."""
         if self._journal is None:
             self._journal = self._open_journal(self._planner.step)
-        self._journal.append(group, fate)
+        self._journal.append(group, fate, told)
         self._ledger.finish(group.id, fate, group.outcome.version)
-        self._parts.outcomes.append([group], step=self._planner.step + 1)
+        self._parts.outcomes.append([replace(group, outcome=told)], step=self._planner.step + 1)
         self._parts.reuse.store(group)
 
     async def rescue(self, group: Group) -> Group | None:
@@ -131,31 +132,66 @@ class AsyncSupply(Watcher):
     def load(self, directory: Path, state: Mapping[str, Any]) -> str:
         return self.call(lambda: self._load(directory, state))
 
+    def start(self) -> str:
+        """Begin a run, or go on with one that died before its first checkpoint."""
+        return self.call(lambda: self._go_on(0, {}, next_id=0, counts=Counts(), in_flight=()))
+
     def _load(self, directory: Path, state: Mapping[str, Any]) -> str:
-        step, index_of = int(state["step"]), self._parts.index_of
-        groups = {g.id: g for g in parse_groups((directory / GROUPS_FILE).read_bytes(), index_of)}
-        next_id, since = int(state["next_group_id"]), 0
-        for path in self._journals_since(step):
-            for entry in read_journal(path, index_of):
-                self._parts.scheduler.observe(entry.outcome)
-                self._durations.observe(entry.outcome.task, max(entry.outcome.duration_s, 1e-3))
-                since, next_id = since + 1, max(next_id, entry.id + 1)
-                if entry.group is not None:
-                    groups[entry.id] = entry.group
-        self._restore_durations(directory, state["durations"], index_of)
-        counts = Counts(**state["counts"])
+        waiting = parse_groups((directory / GROUPS_FILE).read_bytes(), self._parts.index_of)
+        self._restore_durations(directory, state["durations"], self._parts.index_of)
+        self._loop.ladder.dead_streak = int(state["dead_streak"])
+        return self._go_on(
+            int(state["step"]),
+            {group.id: group for group in waiting},
+            next_id=int(state["next_group_id"]),
+            counts=Counts(**state["counts"]),
+            in_flight=state["in_flight"],
+        )
+
+    def _go_on(
+        self,
+        step: int,
+        groups: dict[int, Group],
+        *,
+        next_id: int,
+        counts: Counts,
+        in_flight: Iterable[Mapping[str, Any]],
+    ) -> str:
+        """From what waited at a step's checkpoint, what the journal has since, and what was in flight."""
+        entries = self._take_over_journals(step)
+        for entry in entries:
+            self._learn(entry, step)
+        if step == 0 and not entries:
+            return ""
+        groups = groups | {entry.id: entry.group for entry in entries if entry.group is not None}
         # The books start anew with what there is: lost flights are closed, restored groups count as started.
         ended = counts.lost + counts.filtered + counts.over_age + counts.expired + counts.trained
         counts.started = ended + len(groups)
         self._planner.restore(step=step, accepted=groups.values(), counts=counts)
-        self._loop.next_group_id = next_id
-        self._loop.ladder.dead_streak = int(state["dead_streak"])
-        in_flight = [index_of[f["key"]] for f in state["in_flight"] if f["key"] in index_of]
-        for task in reversed(in_flight):
+        self._loop.next_group_id = next_id = max([next_id, *(entry.id + 1 for entry in entries)])
+        index_of, finished = self._parts.index_of, {entry.id for entry in entries}
+        again = [index_of[f["key"]] for f in in_flight if f["id"] not in finished and f["key"] in index_of]
+        for task in reversed(again):
             self._parts.scheduler.offer(task)
-        self._ledger.resume(step, sorted(groups), next_id=next_id)
-        self._journal = self._open_journal(step)
-        return f"{len(groups)} finished groups wait, {since} of the journal; {len(in_flight)} in flight start again"
+        version_of = {id: groups[id].outcome.version for id in sorted(groups)}
+        self._ledger.resume(step, version_of, next_id=next_id, again=len(again))
+        return f"{len(groups)} finished groups wait, {len(entries)} of the journal; {len(again)} in flight start again"
+
+    def _take_over_journals(self, step: int) -> list[Entry]:
+        """What finished since the checkpoint of a step, undone steps included; its journal holds it all from now on."""
+        paths, journal = self._journals_since(step), self._journal_path(step)
+        if paths:
+            merge_journals(paths, journal)
+        return list(read_journal(journal, self._parts.index_of))
+
+    def _learn(self, entry: Entry, step: int) -> None:
+        """What was learned from a group when it finished."""
+        self._parts.scheduler.observe(entry.outcome)
+        self._durations.observe(entry.outcome.task, max(entry.outcome.duration_s, 1e-3))
+        key = self._parts.infos[entry.outcome.task].key
+        group = entry.group or Group(id=entry.id, key=key, outcome=entry.outcome, trajectories=())
+        self._parts.outcomes.append([replace(group, outcome=entry.outcome)], step=step + 1)
+        self._parts.reuse.store(group)
 
     def _restore_durations(
         self, directory: Path, state: Mapping[str, float], index_of: Mapping[str, int]
@@ -169,7 +205,10 @@ class AsyncSupply(Watcher):
         self._durations.restore(dict(state))
 
     def _open_journal(self, step: int) -> Journal:
-        return Journal(self._folder / f"{step:08d}.frames")
+        return Journal(self._journal_path(step))
+
+    def _journal_path(self, step: int) -> Path:
+        return self._folder / f"{step:08d}.frames"
 
     def _prune_journals(self) -> None:
         """Keep one for each checkpoint that is kept, the one being written included, and one to spare."""
@@ -190,6 +229,9 @@ class AsyncSupply(Watcher):
     def metrics(self) -> dict[str, float]:
         counts = {f"groups/{name}": float(n) for name, n in asdict(self._planner.counts).items()}
         return counts | {"groups/running": float(len(self._planner.running))}
+
+    def interrupt(self, error: BaseException) -> None:
+        self.call(lambda: self._loop.interrupt(error))
 
     def stop(self) -> None:
         """Start nothing more and cancel what is in flight."""

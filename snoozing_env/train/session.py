@@ -49,6 +49,10 @@ from snoozing_env.types import Group
 T = TypeVar("T")
 
 
+class StopAsked(Exception):
+    """Somebody asked the run to stop while it waited; no step is half done."""
+
+
 @dataclass(slots=True)
 class _Pending:
     """A collected step that waits for its loss."""
@@ -112,8 +116,11 @@ class Session:
             scheduler=self.scheduler,
             log=log,
             progress=progress,
+            patience_s=recipe.pacing.patience_s if isinstance(loop, LoopThread) else 0.0,
         )
         self.health = Health(recipe.train, log=log.append, say=progress.say)
+        self.stop_asked = False
+        """Set from outside, e.g. by a signal: the run ends after the step, or at once while it waits for groups."""
         self._pending: _Pending | None = None
         self._seconds_sync = 0.0
         self._published: int | None = None
@@ -145,7 +152,7 @@ class Session:
     def collect(self, step: int, model: torch.nn.Module) -> Sequence[Group]:
         """At most B groups for optimizer step `step`, whose weights are published already."""
         if step % self.recipe.evaluation.every == 0:
-            self.evaluate(step)
+            self.evaluate(step, model)
         size = self.recipe.train.batch_groups
         fresh = self.reuse.fresh(size, version=step)
         batch = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
@@ -156,7 +163,7 @@ class Session:
     def finish(self, step: int, model: torch.nn.Module) -> None:
         """Measure the final weights."""
         self.publish(step, model.named_parameters())
-        self.evaluate(step)
+        self.evaluate(step, model)
 
     def publish(self, version: int, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Serve these weights as `version`."""
@@ -168,14 +175,23 @@ class Session:
         self._seconds_sync = time.perf_counter() - started
 
     def _meanwhile(self, model: torch.nn.Module) -> None:
-        """While the next batch is awaited: restart servers that died, send weights to those that came back."""
+        """While groups or an evaluation are awaited: restart servers that died, send weights to those that came back."""
+        if self.stop_asked:
+            self.supply.interrupt(StopAsked())
+            return
         self._keep_alive()
         if isinstance(self.transfer, FleetTransfer):
             self.transfer.refresh(model.named_parameters())
 
-    def evaluate(self, step: int) -> None:
-        """Evaluate once per step, also across a resume."""
-        self.run(lambda: self.held_out.evaluate(step))
+    def evaluate(self, step: int, model: torch.nn.Module) -> None:
+        """Evaluate once per step, also across a resume; `model` has the weights that are served."""
+
+        def meanwhile() -> None:
+            if self.stop_asked:
+                raise StopAsked
+            self._meanwhile(model)
+
+        self.supply.run(lambda: self.held_out.evaluate(step), meanwhile=meanwhile)
 
     def report_step(self, step: int, losses: dict[str, Any]) -> None:
         """Log a finished optimizer step; `losses` is what TRL reported for it."""
@@ -252,21 +268,22 @@ class Session:
             "supply": type(self.supply).__name__,
             "seed": self.recipe.seed,
             "seconds": self.seconds,
-            "outcomes": self.outcomes.mark(),
             "fallback": self.held_out.state(),
             "health": self.health.state(),
         }
         try:
-            state |= self.supply.save(directory, self._save_scheduler)
-            state["reuse"] = self.reuse.save(directory)
+            state |= self.supply.save(directory, lambda folder: self._save_shared(folder, state))
             write_atomically(directory / MARK, json.dumps(state).encode())
         except OSError as error:
             raise StateError(
                 f"cannot save the run's state to {directory}: {error.strerror}; earlier checkpoints are intact"
             ) from error
 
-    def _save_scheduler(self, directory: Path) -> None:
+    def _save_shared(self, directory: Path, state: dict[str, Any]) -> None:
+        """What finished groups change, in the loop's thread and so at one moment."""
         save_snapshot(self.scheduler.snapshot(), directory)
+        state["outcomes"] = self.outcomes.mark()
+        state["reuse"] = self.reuse.save(directory)
 
     def load(self, directory: Path) -> None:
         """Continue from `save`.
@@ -286,11 +303,11 @@ class Session:
         self.reuse.load(
             directory, state.get("reuse", {}), {t.key: i for i, t in enumerate(self._train.infos)}
         )
+        self._restore_outcomes(state.get("outcomes"))
         if said := self.supply.load(directory, state):
             self.progress.say(said)
         self._seconds_before = state["seconds"]
         self._counts = self._snooze_counts()
-        self._restore_outcomes(state.get("outcomes"))
         self.held_out.restore(state.get("fallback"))
         self.health.restore(state.get("health"))
 

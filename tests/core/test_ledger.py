@@ -68,6 +68,6 @@ def test_a_torn_last_line_is_left_out_and_does_not_swallow_the_next(tmp_path: Pa
     first.close()
     path.write_bytes(path.read_bytes() + b'{"event": "fin')
     second = Ledger(path)
-    second.resume(0, [0], next_id=1)
+    second.resume(0, {0: 0}, next_id=1, again=0)
     second.close()
     assert [event["event"] for event in read_ledger(path)] == ["finish", "resume"]

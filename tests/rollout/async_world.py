@@ -182,7 +182,7 @@ class _Books(Watcher):
     disk: _Disk
     open: bool = True
 
-    def finished(self, group: Group, fate: Fate) -> None:
+    def finished(self, group: Group, fate: Fate, told: GroupOutcome) -> None:
         task, version = group.outcome.task, group.outcome.version
         self.history.events.append({"event": "finish", "id": group.id, "fate": fate, "version": version})
         self.history.started[task] += 1
