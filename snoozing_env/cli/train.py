@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from snoozing_env.errors import SnoozingError
 
-
 STOPPED_CODE = 143
 """What a shell reports for a program that SIGTERM ended: the run is not done, and can go on."""
 

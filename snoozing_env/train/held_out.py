@@ -16,7 +16,6 @@ from snoozing_env.rollout.evaluation import Evaluation, EvaluationConfig, evalua
 from snoozing_env.rollout.runner import GroupRunner
 from snoozing_env.schedulers import Curriculum
 
-
 AGAIN_S = 2.0
 """Seconds between an evaluation that the engine failed and the next try."""
 

@@ -153,6 +153,7 @@ class Session:
         """At most B groups for optimizer step `step`, whose weights are published already."""
         if step % self.recipe.evaluation.every == 0:
             self.evaluate(step, model)
+        self._meanwhile(model)  # also where groups never have to be waited for
         size = self.recipe.train.batch_groups
         fresh = self.reuse.fresh(size, version=step)
         batch = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))

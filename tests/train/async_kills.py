@@ -1,14 +1,15 @@
 """Kill an asynchronous run with SIGKILL at random moments, resume it, and hold its books against what is on disk.
 
-    Casualty ─┬─ "trainer"  SIGKILL to the process, which the rollout loop's thread dies with
-              ├─ "loop"     an exception in the loop's thread alone; the process must end by itself, with the cause
-              └─ "engine"   SIGKILL to one of its engine processes; the process must go on, and start it again
+Casualty ─┬─ "trainer"  SIGKILL to the process, which the rollout loop's thread dies with
+          ├─ "loop"     an exception in the loop's thread alone; the process must end by itself, with the cause
+          └─ "engine"   SIGKILL to one of its engine processes; the process must go on, and start it again
 """
 
 from __future__ import annotations
 
 import ctypes
 import io
+import json
 import logging
 import os
 import random
@@ -31,7 +32,7 @@ from snoozing_env.pacing.ledger import audit, read_ledger
 from snoozing_env.report.runlog import FILE_NAME, EvalRecord, StepRecord, read
 from snoozing_env.rollout.catalogue import load_catalogue
 from snoozing_env.train.async_supply import JOURNALS
-from snoozing_env.train.checkpoints import STATE_DIR, last_whole_checkpoint
+from snoozing_env.train.checkpoints import MARK, STATE_DIR, last_whole_checkpoint
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.supply import GROUPS_FILE
 from tests.train.killing import forkserver
@@ -41,6 +42,10 @@ Moment = Literal["any", "start-up", "saving", "evaluating", "sync"]
 LOG, ERROR = "child.log", "error.txt"
 SPARE_S = 20.0
 """Seconds that a kill waits for its moment before it takes any."""
+ALL_BACK = 0.7
+"""Share of the engine kills that wait until every engine serves; the others may meet one that starts."""
+SYNC_S = 0.02
+"""Seconds that an update of the lab policy takes after its file was written, about."""
 PATIENCE_S = 600.0
 
 
@@ -83,6 +88,7 @@ def train_until_killed(recipe: Recipe, resume: bool) -> None:
 
     from snoozing_env.train.run import RunOptions, train
 
+    recipe.directory.parent.mkdir(parents=True, exist_ok=True)
     logging.basicConfig(filename=recipe.directory.parent / LOG, level=logging.WARNING)
     signal.signal(signal.SIGUSR1, lambda *_: end_thread("rollouts"))
     try:
@@ -112,6 +118,9 @@ class Killer:
         self._rng = random.Random(seed)
         self._child: BaseProcess | None = None
         self._steps_at_start = 0
+        self._engines_killed = 0
+        self.between: Callable[[], None] = lambda: None
+        """Called before every start but the first."""
 
     def run(self, casualties: Sequence[Casualty]) -> Toll:
         for casualty in casualties:
@@ -127,6 +136,8 @@ class Killer:
 
     def _alive(self) -> BaseProcess:
         if self._child is None or self._child.exitcode is not None:
+            if self.toll.starts:
+                self.between()
             self._steps_at_start = len(steps_of(self.recipe))
             self._child = forkserver().Process(
                 target=train_until_killed, args=(self.recipe, self.toll.starts > 0)
@@ -143,13 +154,16 @@ class Killer:
             return
         if casualty.victim == "engine":
             self._until(lambda: len(engines(self._pid)) > 0 and self._trained() >= 1, PATIENCE_S)
+            if rng.random() < ALL_BACK:
+                self._until(lambda: engine_returns(self.recipe) >= self._engines_killed, PATIENCE_S)
             goal = len(steps_of(self.recipe)) + rng.randint(0, 2)
         else:
             goal = self._steps_at_start + rng.randint(1, 4)
         self._until(lambda: len(steps_of(self.recipe)) >= goal, PATIENCE_S)
         if casualty.moment != "any":
-            self._until(lambda: self.moment() == casualty.moment, SPARE_S, every_s=0.001)
-            time.sleep(rng.uniform(0.0, 0.01))
+            now = self._syncing if casualty.moment == "sync" else lambda: self.moment() == casualty.moment
+            self._until(now, SPARE_S, every_s=0.001)
+            time.sleep(rng.uniform(0.0, 0.005))
         else:
             time.sleep(rng.uniform(0.0, 0.5 + 0.2 * (time.monotonic() - started)))
 
@@ -175,12 +189,14 @@ class Killer:
         started = time.monotonic()
         if victim == "engine" and found:
             self._rng.choice(found).kill()
+            self._engines_killed += 1
         elif victim == "loop":
             os.kill(self._pid, signal.SIGUSR1)
             child.join(PATIENCE_S)
             self._expect_loop_error(child)
         else:
             victim = "trainer"
+            self._engines_killed = engine_returns(self.recipe)  # the next start has engines of its own
             child.kill()
             child.join()
         return Kill(victim, met, step, time.monotonic() - started)
@@ -195,11 +211,22 @@ class Killer:
             )
         path.unlink(missing_ok=True)
 
-    def _finish(self) -> None:
+    def _finish(self, more_steps: int = 6) -> None:
+        """SIGTERM, and a last start that does a few steps more and ends by itself."""
         child = self._alive()
+        self._until(lambda: engine_returns(self.recipe) >= self._engines_killed, SPARE_S)
+        self._until(lambda: self._trained() >= 1, PATIENCE_S)
+        if child.exitcode is None:
+            os.kill(self._pid, signal.SIGTERM)
+        self._end(child, "the start that was told to stop")
+        train = self.recipe.train.model_copy(update={"steps": len(steps_of(self.recipe)) + more_steps})
+        self.recipe = self.recipe.model_copy(update={"train": train})
+        self._end(self._alive(), "the last start")
+
+    def _end(self, child: BaseProcess, name: str) -> None:
         child.join(PATIENCE_S)
         if child.exitcode != 0:
-            self.toll.problems.append(f"the last start ended with code {child.exitcode}")
+            self.toll.problems.append(f"{name} ended with code {child.exitcode}")
             child.kill()
             child.join()
         self.toll.problems += self.check()
@@ -209,19 +236,24 @@ class Killer:
         directory = self.recipe.directory
         if self._trained() <= 0:
             return "start-up"
+        if self._syncing():
+            return "sync"
         whole = last_whole_checkpoint(directory)
         newest = max((int(p.name.split("-")[1]) for p in directory.glob("checkpoint-*")), default=0)
-        if newest > (whole[1] if whole else 0):
-            return "saving"
         records = read(directory / FILE_NAME)
         done = max((r.step for r in records if isinstance(r, StepRecord)), default=0)
+        due = done - done % self.recipe.train.save_every
+        if max(newest, due) > (whole[1] if whole else 0):
+            return "saving"
         evaluated = {r.step for r in records if isinstance(r, EvalRecord)}
         if done % self.recipe.evaluation.every == 0 and done not in evaluated:
             return "evaluating"
-        weights = getattr(self.recipe.weights, "path", "")
-        if weights and any(Path(weights).glob("partial-*")):
-            return "sync"
         return "any"
+
+    def _syncing(self) -> bool:
+        """Whether weights were handed over a moment ago; the engines are reading or copying them."""
+        file = Path(getattr(self.recipe.weights, "path", "")) / "model.safetensors"
+        return file.exists() and time.time() - file.stat().st_mtime < SYNC_S
 
     def check(self) -> list[str]:
         """What is wrong on disk now."""
@@ -332,6 +364,8 @@ def figures_of(recipe: Recipe, toll: Toll) -> dict[str, Any]:
     """Flat figures of one run."""
     found, steps = account(recipe), steps_of(recipe)
     met = [kill.met for kill in toll.kills]
+    final = last_whole_checkpoint(recipe.directory)
+    state = json.loads((final[0] / STATE_DIR / MARK).read_bytes()) if final else {"reuse": {}}
     return {
         "kills": {v: sum(k.victim == v for k in toll.kills) for v in ("trainer", "loop", "engine")},
         "met": {m: met.count(m) for m in sorted(set(met))},
@@ -346,5 +380,6 @@ def figures_of(recipe: Recipe, toll: Toll) -> dict[str, Any]:
         "finished groups that resumes went on with": found.restored,
         "tasks in flight at a checkpoint started again": found.again,
         "groups lost in flight and offered again": found.lost_in_flight,
-        "replayed groups": sum(s.replayed or 0 for s in steps) if hasattr(steps[0], "replayed") else None,
+        "replayed groups": sum(s.trained_groups for s in steps) - len(found.trained),
+        "stored successes at the end": len(state["reuse"].get("entries", ())),
     }
