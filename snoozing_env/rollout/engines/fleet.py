@@ -37,6 +37,8 @@ class Member:
     """Completions in progress."""
     failures: int = 0
     """Times that it went down."""
+    resent: int = 0
+    """Requests that it failed and that were asked again elsewhere."""
     reason: str = ""
     """Why it is down."""
 
@@ -76,7 +78,8 @@ class FleetEngine:
         member = self.members[index]
         member.engine.set_version(version)
         if member.condition == "stale":
-            log.warning("%s serves again, with weights %d", member.name, version)
+            text = "%s serves again, with weights %d; %d requests were asked again elsewhere so far"
+            log.warning(text, member.name, version, member.resent)
         member.condition = "serving"
         self._changed.set()
 
@@ -130,6 +133,7 @@ class FleetEngine:
                 return await member.engine.sample(messages, n=n, seed=seed, params=params)
             except EngineError as error:
                 tried.add(index)
+                member.resent += 1
                 self.fail(index, str(error))
             finally:
                 member.load -= n
