@@ -142,10 +142,13 @@ def _said(cause: BaseException | None) -> str:
     return f"{type(cause).__name__}: {cause}{at}"
 
 
-def _where(frame: FrameType | None) -> str:
-    if frame is None:
-        return "code that has no Python frame"
-    return f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_qualname})"
+def _where(frame: FrameType | None, *, deep: int = 4) -> str:
+    """The innermost frames, innermost first: the grader is rarely the last one."""
+    places: list[str] = []
+    while frame is not None and len(places) < deep:
+        places.append(f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_qualname})")
+        frame = frame.f_back
+    return " ← ".join(places) or "code that has no Python frame"
 
 
 async def _cancel_all() -> None:

@@ -29,7 +29,7 @@ from transformers import PreTrainedTokenizerBase, TrainerCallback
 
 from snoozing_env.errors import ConfigError
 from snoozing_env.train import compat  # before trl.experimental, whose notice it silences
-from snoozing_env.train.checkpoints import STATE_DIR
+from snoozing_env.train.checkpoints import STATE_DIR, named_failure
 from snoozing_env.train.grpo import TrainConfig
 from snoozing_env.train.health import Health
 from snoozing_env.train.losses import advantages_of
@@ -289,7 +289,8 @@ class SnoozingAsyncGRPOTrainer(AsyncGRPOTrainer):
         health.add([log_ratio[segment == s] for s in live], [self._worker.lags[groups[s]] for s in live])
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        super()._save_checkpoint(model, trial)
+        with named_failure(self.args.output_dir):
+            super()._save_checkpoint(model, trial)
         if self.args.should_save:
             folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
             self.feed.save(folder / STATE_DIR)

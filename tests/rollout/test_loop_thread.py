@@ -183,7 +183,7 @@ def test_a_loop_that_stands_still_is_noticed_and_the_place_is_named():
 
     with pytest.raises(
         LoopError,
-        match=r"has not turned for 0 s and stands in .*threading.py:\d+ \(Condition.wait\); what blocks it must await",
+        match=r"has not turned for 0 s and stands in .*threading.py:\d+ \(Condition.wait\) ← .*grader_that_never_returns.*; what blocks it must await",
     ):
         loop.run(grader_that_never_returns(), every_s=0.02)
     loop.close()  # does not wait for it

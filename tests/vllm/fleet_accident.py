@@ -39,15 +39,18 @@ SAME = 2e-4
 
 
 def fleet_recipe(output: Path) -> Recipe:
-    """Trains until it is told to stop; every version's weights stay on disk."""
+    """Trains until it is told to stop; every version's weights stay on disk. The policy is unsure of its answers, so
+    that its groups are informative and its log-probs move with every update."""
+    warmup = {"steps": 60, "batch": 64}
     return small_recipe(
         output,
+        policy={"lab": {"hidden_size": 64, "layers": 2, "heads": 2, "kv_heads": 2, "warmup": warmup}},
         engine={"kind": "vllm", "model": "policy"},
         server={"max_model_len": 128, "replicas": 2, "log": str(output.parent / "server.log")},
         weights={"kind": "dir"},
         pacing={"max_staleness": BOUND, "weight_updates": "in-flight"},
         evaluation={"every": 100_000},
-        train={"steps": 100_000, "save_every": 1, "keep_checkpoints": 100_000, "learning_rate": 3e-4},
+        train={"steps": 100_000, "save_every": 1, "keep_checkpoints": 100_000, "learning_rate": 2e-4},
     )
 
 
