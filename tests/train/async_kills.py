@@ -118,7 +118,8 @@ class Killer:
         self._rng = random.Random(seed)
         self._child: BaseProcess | None = None
         self._steps_at_start = 0
-        self._engines_killed = 0
+        self._said_before = 0
+        """Bytes of the children's log that earlier starts wrote: this start has engines of its own."""
         self.between: Callable[[], None] = lambda: None
         """Called before every start but the first."""
 
@@ -139,6 +140,7 @@ class Killer:
             if self.toll.starts:
                 self.between()
             self._steps_at_start = len(steps_of(self.recipe))
+            self._said_before = len(said_by(self.recipe))
             self._child = forkserver().Process(
                 target=train_until_killed, args=(self.recipe, self.toll.starts > 0)
             )
@@ -155,7 +157,7 @@ class Killer:
         if casualty.victim == "engine":
             self._until(lambda: len(engines(self._pid)) > 0 and self._trained() >= 1, PATIENCE_S)
             if rng.random() < ALL_BACK:
-                self._until(lambda: engine_returns(self.recipe) >= self._engines_killed, PATIENCE_S)
+                self._until(self._all_serve, PATIENCE_S)
             goal = len(steps_of(self.recipe)) + rng.randint(0, 2)
         else:
             goal = self._steps_at_start + rng.randint(1, 4)
@@ -166,6 +168,11 @@ class Killer:
             time.sleep(rng.uniform(0.0, 0.005))
         else:
             time.sleep(rng.uniform(0.0, 0.5 + 0.2 * (time.monotonic() - started)))
+
+    def _all_serve(self) -> bool:
+        """Whether every engine that was noticed to be gone serves again."""
+        said = said_by(self.recipe)[self._said_before :]
+        return said.count("out of service") == said.count("serves again")
 
     def _trained(self) -> int:
         return len(steps_of(self.recipe)) - self._steps_at_start
@@ -189,14 +196,12 @@ class Killer:
         started = time.monotonic()
         if victim == "engine" and found:
             self._rng.choice(found).kill()
-            self._engines_killed += 1
         elif victim == "loop":
             os.kill(self._pid, signal.SIGUSR1)
             child.join(PATIENCE_S)
             self._expect_loop_error(child)
         else:
             victim = "trainer"
-            self._engines_killed = engine_returns(self.recipe)  # the next start has engines of its own
             child.kill()
             child.join()
         return Kill(victim, met, step, time.monotonic() - started)
@@ -214,7 +219,7 @@ class Killer:
     def _finish(self, more_steps: int = 6) -> None:
         """SIGTERM, and a last start that does a few steps more and ends by itself."""
         child = self._alive()
-        self._until(lambda: engine_returns(self.recipe) >= self._engines_killed, SPARE_S)
+        self._until(self._all_serve, PATIENCE_S)
         self._until(lambda: self._trained() >= 1, PATIENCE_S)
         if child.exitcode is None:
             os.kill(self._pid, signal.SIGTERM)
@@ -356,8 +361,13 @@ def account(recipe: Recipe) -> Account:
 
 def engine_returns(recipe: Recipe) -> int:
     """Times that an engine served again, by the children's own log."""
+    return said_by(recipe).count("serves again")
+
+
+def said_by(recipe: Recipe) -> str:
+    """What the children logged."""
     path = recipe.directory.parent / LOG
-    return path.read_text().count("serves again") if path.exists() else 0
+    return path.read_text() if path.exists() else ""
 
 
 def figures_of(recipe: Recipe, toll: Toll) -> dict[str, Any]:
