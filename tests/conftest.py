@@ -1,10 +1,15 @@
-"""Tests that need a container engine say so when there is none."""
+"""Tests that need a container engine say so when there is none; no test reaches for the Hugging Face hub."""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
 import pytest
+
+# The libraries read it when they are imported, so a test that sets it later waits for five retries of the network, or
+# downloads a data set where there is one.
+os.environ["HF_HUB_OFFLINE"] = "1"
 
 
 @cache

@@ -24,13 +24,14 @@ USAGE = """snooze: RL rollouts where the policy can learn
   snooze report RUN [RUN ...] [--out FILE]        compare runs in one self-contained page
   snooze simulate [@ FILE.toml] [--key value ...] compare schedulers without a model; `--help` lists every key
   snooze serve MODEL [--key value ...]            start a vLLM server that takes weight updates; `--help` lists keys
+  snooze init NAME [--path DIR]                   write a small environment package of your own to start from
   snooze check ENVIRONMENT [KEY=VALUE ...]        run the contract check of an environment
   snooze pool FILE ... --evaluation FILE,...      duplicates and contamination, with the evidence; `--help` lists keys
 
 Recipes ship with the package: `@ demo.toml`, `@ smollm2_mawps.toml`, `@ qwen_gsm8k_gpu.toml` are found by name.
 """
 
-COMMANDS = ("train", "eval", "stratify", "report", "simulate", "serve", "check", "pool")
+COMMANDS = ("train", "eval", "stratify", "report", "simulate", "serve", "init", "check", "pool")
 """Each is a module of this package with `main(arguments)`."""
 
 

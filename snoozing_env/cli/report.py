@@ -11,7 +11,7 @@ from snoozing_env.errors import SnoozingError
 def main(arguments: Sequence[str]) -> None:
     from rich.console import Console
 
-    from snoozing_env.report.console import compare_table
+    from snoozing_env.report.console import run_tables
     from snoozing_env.report.html import write_report
 
     runs, out = list(arguments), Path("report.html")
@@ -26,5 +26,5 @@ def main(arguments: Sequence[str]) -> None:
             "usage: snooze report RUN [RUN ...] [--out FILE]; a run is a directory or its metrics.jsonl"
         )
     console = Console()
-    console.print(compare_table(runs))
+    console.print(*run_tables(runs), sep="\n")
     console.print(f"report: {write_report(runs, out)}", soft_wrap=True)

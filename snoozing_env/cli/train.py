@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> None:
 
         console.print(describe(recipe))
         return
-    from snoozing_env.report.console import compare_table
+    from snoozing_env.report.console import run_tables
     from snoozing_env.train.arms import train_arms
     from snoozing_env.train.run import STOPPED, RunOptions, end_of
     from snoozing_env.train.run import train as train_one
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> None:
             resume=flags.resume, overwrite=flags.overwrite, merge_state=flags.merge_state, arm=flags.arm
         )
         report = train_one(one, options, console=console)
-        console.print(compare_table([one.directory]))
+        console.print(*run_tables([one.directory]), sep="\n")
         if (reason := end_of(one.directory)).startswith(STOPPED):
             console.print(reason, soft_wrap=True, markup=False)
             raise SystemExit(STOPPED_CODE)

@@ -277,7 +277,8 @@ def _says_something(measure: Measure, drawn: Sequence[Style]) -> bool:
 
 
 def time_section(drawn: Sequence[Style]) -> str:
-    rows = [(s.run.label, time_parts(s.run)) for s in drawn]
+    """Seconds by part, of logs from before runs kept an account of their time."""
+    rows = [(s.run.label, time_parts(s.run)) for s in drawn if not any(step.goodput for step in s.run.steps)]
     bars = stacked_bars([(label, parts) for label, parts in rows if parts])
     note = "Wall time on one scale. “Other” is evaluation, checkpoints and waiting."
     return section(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -14,11 +14,19 @@ from rich.table import Table
 from rich.text import Text
 
 from snoozing_env.report.compare import HEADERS, accuracy, cells, count, duration, headline, load_runs
+from snoozing_env.report.goodput import MAIN, lines
 from snoozing_env.report.runlog import EvalRecord, StepRecord
 from snoozing_env.report.scale import share
 
 PLAIN_STEPS, PLAIN_SECONDS = 10, 15.0
 """Without a terminal: a line after that many steps or that long, whichever comes first."""
+
+
+def run_tables(runs: Sequence[str | os.PathLike[str]]) -> Iterator[Table]:
+    """What there is to say of runs: the headlines, then goodput where an account was kept."""
+    yield compare_table(runs)
+    if (shares := goodput_table(runs)) is not None:
+        yield shares
 
 
 def compare_table(runs: Sequence[str | os.PathLike[str]]) -> Table:
@@ -30,9 +38,28 @@ def compare_table(runs: Sequence[str | os.PathLike[str]]) -> Table:
     rows = [cells(headline(run, loaded)) for run in loaded]
     keep = [i for i in range(len(HEADERS)) if any(row[i] != "–" for row in rows)]
     grid = [[HEADERS[i] for i in keep], *([row[i] for i in keep] for row in rows)]
-    if len(loaded) <= 4:
+    return _grid_table(grid, title=" · ".join(dict.fromkeys(run.header.name for run in loaded)))
+
+
+def goodput_table(runs: Sequence[str | os.PathLike[str]]) -> Table | None:
+    """Shares of useful, waiting and lost time and tokens, laid out as `compare_table`; None where no run kept an account."""
+    loaded = load_runs(runs)
+    measures = [line for line in lines(loaded) if line.title in MAIN]
+    if not measures:
+        return None
+    cells_by_run = zip(*(line.cells for line in measures), strict=True)
+    grid = [
+        ["arm", *(line.title for line in measures)],
+        *([run.label, *row] for run, row in zip(loaded, cells_by_run, strict=True)),
+    ]
+    return _grid_table(grid, title="where time and tokens went")
+
+
+def _grid_table(grid: list[list[str]], *, title: str) -> Table:
+    """A header and a line per run, on its side for up to four runs."""
+    if len(grid) <= 5:
         grid = [list(line) for line in zip(*grid, strict=True)]
-    table = Table(title=" · ".join(dict.fromkeys(run.header.name for run in loaded)), title_justify="left")
+    table = Table(title=title, title_justify="left")
     for i, name in enumerate(grid[0]):
         table.add_column(Text(name), justify="right" if i else "left", overflow="fold")
     for line in grid[1:]:

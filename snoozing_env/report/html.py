@@ -35,6 +35,7 @@ from snoozing_env.report.tables import (
     recipes_section,
     samples_section,
 )
+from snoozing_env.report.timeline import goodput_section
 
 
 def write_report(runs: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:
@@ -64,6 +65,7 @@ def render(runs: Sequence[Run]) -> str:
         pool_section(drawn),
         events_section(drawn),
         health_section(drawn),
+        goodput_section(drawn),
         time_section(drawn),
         domains_section(drawn),
         samples_section(drawn),

@@ -93,6 +93,8 @@ class StepRecord:
     seconds_rollout: float | None = None
     seconds_train: float | None = None
     seconds_sync: float | None = None
+    goodput: Mapping[str, float] | None = None
+    """Where this step's time and tokens went, and goodput so far; names as in `snoozing_env.goodput`, absent = 0 (A9)."""
     tasks: tuple[str, ...] | None = None
     """Keys of the tasks trained on, in batch order."""
 

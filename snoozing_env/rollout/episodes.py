@@ -1,6 +1,6 @@
 """Rollouts that need verifiers' own episode: several turns, tools, several agents, a runtime or a named harness.
 
-    run(task, G) ─▶ env.run_slot ×G ─▶ harness ─▶ interception ─▶ training client ─▶ engine.endpoint()
+    run(task, G) ─▶ env.run_slot ×G ─▶ harness ─▶ interception ─▶ training client ─▶ engine.lease()
                           │                                        (renders ids)     /inference/v1/generate
                           └─ Episode: traces with exact ids, sampled mask, log-probs ─▶ trajectory
 
@@ -54,7 +54,8 @@ class EpisodeRunner:
         finalizing by `deadline_s`, the episode by `episode_s`."""
         self.env, self.engine = env, engine
         self._stack = AsyncExitStack()
-        self._endpoint: Endpoint | None = None
+        self._met: set[str] = set()
+        """Addresses that an episode was played at."""
         self._opening = asyncio.Lock()
         self._bound_waits(deadline_s, episode_s)
 
@@ -65,28 +66,29 @@ class EpisodeRunner:
             ConfigError: harness, runtime and tools of the environment do not go together, or not with the engine.
             EngineError: the engine has no endpoint, or answered an agent of the policy that it cannot serve.
         """
-        endpoint = await self._open()
-        _check_fit(self.env, task, endpoint)
-        version = self.engine.version
-        async with asyncio.TaskGroup() as nursery:
-            running = [
-                nursery.create_task(self.env.run_slot(slot, self._context(endpoint, sampling, seed, k)))
-                for k, slot in enumerate(self.env.slots(task, n))
-            ]
-        episodes = [one.result() for one in running]
-        failures = [text for episode in episodes for text in _engine_failures(episode, endpoint)]
-        if failures:
-            raise EngineError(f"the engine failed an episode: {failures[0]}")
+        async with self.engine.lease(seed, n) as endpoint:
+            await self._open(endpoint)
+            _check_fit(self.env, task, endpoint)
+            version = self.engine.version
+            async with asyncio.TaskGroup() as nursery:
+                running = [
+                    nursery.create_task(self.env.run_slot(slot, self._context(endpoint, sampling, seed, k)))
+                    for k, slot in enumerate(self.env.slots(task, n))
+                ]
+            episodes = [one.result() for one in running]
+            failures = [text for episode in episodes for text in _engine_failures(episode, endpoint)]
+            if failures:
+                raise EngineError(f"the engine failed an episode: {failures[0]}")
         return [self._trajectory(e, version=version, last_version=self.engine.version) for e in episodes]
 
-    async def _open(self) -> Endpoint:
+    async def _open(self, endpoint: Endpoint) -> None:
+        """What the first episode needs, and the first at an address."""
         async with self._opening:
-            if self._endpoint is None:
-                endpoint = await self.engine.endpoint()
-                await _learn_context(endpoint, self.engine.model)
+            if not self._met:
                 await self._stack.enter_async_context(self.env.serving())
-                self._endpoint = endpoint
-            return self._endpoint
+            if endpoint.base_url not in self._met:
+                await _learn_context(endpoint, self.engine.model)
+                self._met.add(endpoint.base_url)
 
     def _context(self, endpoint: Endpoint, sampling: SamplingParams, seed: int, k: int) -> ModelContext:
         noise = int(np.random.SeedSequence([seed, k]).generate_state(1)[0])
@@ -114,7 +116,7 @@ class EpisodeRunner:
         )
 
     async def close(self) -> None:
-        self._endpoint = None
+        self._met.clear()
         await self._stack.aclose()
 
 

@@ -14,12 +14,14 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.collect import Collection, Collector
 from snoozing_env.errors import SaturationError
 from snoozing_env.gates import Admission, GateConfig, Ladder, Rung
-from snoozing_env.rollout.runner import GroupRunner, run_all
+from snoozing_env.rollout.engines.base import Engine
+from snoozing_env.rollout.runner import run_all
 from snoozing_env.schedulers import Scheduler
 from snoozing_env.types import Group
 
@@ -68,12 +70,23 @@ class StepBatch:
         return sum(self.version - g.outcome.version for g in self.groups) / max(len(self.groups), 1)
 
 
+class ServedRunner(Protocol):
+    """Rolls out one task with an engine; the group runner in a run."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+    async def run(self, index: int, *, group_id: int) -> Group:
+        """A finished group; raises `EngineError` when the engine cannot serve."""
+        ...
+
+
 class SyncLoop:
     """Draws, rolls out, observes and gates until a step has its batch (k = 0 in requirement A2)."""
 
     def __init__(
         self,
-        runner: GroupRunner,
+        runner: ServedRunner,
         scheduler: Scheduler,
         buffer: FreshBuffer,
         *,

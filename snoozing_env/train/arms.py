@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from snoozing_env.errors import SnoozingError, StateError
 from snoozing_env.report.compare import Run, load_runs
-from snoozing_env.report.console import compare_table
+from snoozing_env.report.console import run_tables
 from snoozing_env.report.html import write_report
 from snoozing_env.report.runlog import FILE_NAME
 from snoozing_env.train.recipe import Recipe
@@ -73,7 +73,7 @@ def train_arms(recipe: Recipe, arguments: Sequence[str], *, console: Console | N
             _check(running)
             running[:] = [arm for arm in running if arm.process.poll() is None]
     logs = [recipe.directory / name for name in recipe.arms]
-    console.print(compare_table(logs))
+    console.print(*run_tables(logs), sep="\n")
     return write_report(logs, recipe.directory / REPORT)
 
 

@@ -17,7 +17,8 @@ from __future__ import annotations
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,6 +52,10 @@ class SteppedFeed(Protocol):
     def publish(self, version: int, weights: Iterable[tuple[str, torch.Tensor]]) -> None: ...
 
     def collect(self, step: int, model: torch.nn.Module) -> Sequence[Group]: ...
+
+    def metrics(self) -> Mapping[str, float]: ...
+
+    def saving(self) -> AbstractContextManager[None]: ...
 
     def save(self, directory: Path) -> None: ...
 
@@ -289,16 +294,20 @@ class SnoozingAsyncGRPOTrainer(AsyncGRPOTrainer):
         health.add([log_ratio[segment == s] for s in live], [self._worker.lags[groups[s]] for s in live])
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        with named_failure(self.args.output_dir):
-            super()._save_checkpoint(model, trial)
-        if self.args.should_save:
-            folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
-            self.feed.save(folder / STATE_DIR)
+        with self.feed.saving():
+            with named_failure(self.args.output_dir):
+                super()._save_checkpoint(model, trial)
+            if self.args.should_save:
+                folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
+                self.feed.save(folder / STATE_DIR)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             self.feed.load(Path(checkpoint) / STATE_DIR)
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        super().log({**logs, **self.feed.metrics()} if "loss" in logs else logs, *args, **kwargs)
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """No card per checkpoint: the run's report says more, and cards cost a network look-up."""

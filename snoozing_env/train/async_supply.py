@@ -27,6 +27,7 @@ from snoozing_env.pacing import Durations, Fate, Flight, Planner
 from snoozing_env.pacing.ledger import FILE_NAME as LEDGER_FILE
 from snoozing_env.pacing.ledger import Ledger
 from snoozing_env.pacing.planner import Counts
+from snoozing_env.rollout.accounted import AccountedRunner
 from snoozing_env.rollout.async_loop import AsyncLoop, Watcher
 from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.rollout.loop_thread import LoopThread
@@ -49,7 +50,7 @@ class AsyncSupply(Watcher):
         self._ledger = Ledger(recipe.directory / LEDGER_FILE)
         self._journal: Journal | None = None
         self._loop = AsyncLoop(
-            parts.runner,
+            AccountedRunner(parts.runner, parts.account),
             parts.scheduler,
             self._planner,
             self._durations,
@@ -76,6 +77,7 @@ class AsyncSupply(Watcher):
                 raise RuntimeError(f"the trainer asks for step {version}, step {self._planner.step} is next")
             batch = await self._loop.next_batch()
             self._ledger.take(version, [group.id for group in batch.groups])
+            self._parts.account.train(batch.groups)
             return batch
 
         return self._thread.run(next_batch(), meanwhile=meanwhile)
@@ -88,6 +90,7 @@ class AsyncSupply(Watcher):
             self._journal = self._open_journal(self._planner.step)
         self._journal.append(group, fate, told)
         self._ledger.finish(group.id, fate, group.outcome.version)
+        self._parts.account.finish(group, fate)
         self._parts.outcomes.append([replace(group, outcome=told)], step=self._planner.step + 1)
         self._parts.reuse.store(group)
 
@@ -99,6 +102,7 @@ class AsyncSupply(Watcher):
 
     def expired(self, groups: Sequence[Group]) -> None:
         self._ledger.expire([group.id for group in groups])
+        self._parts.account.expire(groups)
 
     # -- state ------------------------------------------------------------------------------------------
 
@@ -190,6 +194,7 @@ class AsyncSupply(Watcher):
         self._durations.observe(entry.outcome.task, max(entry.outcome.duration_s, 1e-3))
         key = self._parts.infos[entry.outcome.task].key
         group = entry.group or Group(id=entry.id, key=key, outcome=entry.outcome, trajectories=())
+        self._parts.account.restore(entry.id, entry.outcome, entry.fate)
         self._parts.outcomes.append([replace(group, outcome=entry.outcome)], step=step + 1)
         self._parts.reuse.store(group)
 

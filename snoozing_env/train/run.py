@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from snoozing_env.errors import SaturationError, StateError
+from snoozing_env.goodput import Undone
 from snoozing_env.report.console import TrainProgress
 from snoozing_env.report.html import write_report
-from snoozing_env.report.runlog import FILE_NAME, EndRecord, RunLog, RunRecord, read
+from snoozing_env.report.runlog import FILE_NAME, EndRecord, RunLog, RunRecord, StepRecord, read
 from snoozing_env.rollout.catalogue import Catalogue, load_catalogue
 from snoozing_env.rollout.evaluation import check_held_out
 from snoozing_env.train.recipe import Recipe
@@ -63,6 +64,8 @@ class Prepared:
     """Checkpoint directory or hub name of the initial weights."""
     checkpoint: tuple[Path, int] | None
     """Where to go on from, and its step."""
+    undone: Undone
+    """What was logged after it."""
 
     @property
     def first_step(self) -> int:
@@ -108,6 +111,7 @@ def _prepare(recipe: Recipe, options: RunOptions, console: Console) -> Prepared:
         held_out=held_out,
         policy=policy_path(recipe, console),
         checkpoint=checkpoint,
+        undone=_undone(recipe, checkpoint[1] if checkpoint else 0),
     )
 
 
@@ -159,6 +163,7 @@ def _train(prepared: Prepared, log: RunLog, progress: TrainProgress, stack: Exit
         log=log,
         progress=progress,
         merge_state=prepared.options.merge_state,
+        undone=prepared.undone,
         loop=loop,
         keep_alive=built.keep_alive,
     )
@@ -206,6 +211,22 @@ def _checkpoint_to_resume(recipe: Recipe, options: RunOptions) -> tuple[Path, in
             f"{directory} already holds a run{at}; pass --resume to go on, or --overwrite to start anew"
         )
     return None
+
+
+def _undone(recipe: Recipe, step: int) -> Undone:
+    """What the run log holds beyond the checkpoint of `step`, before it is cut back to there.
+
+    Tokens are gone where no journal kept the groups: in a synchronous run, and before the first checkpoint.
+    """
+    path = recipe.directory / FILE_NAME
+    steps = [r for r in read(path) if isinstance(r, StepRecord)] if path.exists() else []
+    kept = [r.seconds or 0.0 for r in steps if r.step <= step]
+    gone = [r for r in steps if r.step > step]
+    journal = recipe.pacing.max_staleness and step
+    return Undone(
+        seconds=max((r.seconds or 0.0 for r in gone), default=0.0) - max(kept, default=0.0) if gone else 0.0,
+        tokens=0 if journal else sum(int((r.goodput or {}).get("tokens/generated", 0)) for r in gone),
+    )
 
 
 def _run_record(prepared: Prepared) -> RunRecord:

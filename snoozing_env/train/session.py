@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ import torch
 
 from snoozing_env.errors import StateError
 from snoozing_env.files import write_atomically
+from snoozing_env.goodput import Account, Undone
 from snoozing_env.outcome_log import FILE_NAME as OUTCOMES_FILE
 from snoozing_env.outcome_log import OutcomeLog
 from snoozing_env.report.console import TrainProgress
@@ -41,6 +43,7 @@ from snoozing_env.train.health import Health, signals_of
 from snoozing_env.train.held_out import HeldOut
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.reuse import Reuse
+from snoozing_env.train.step_record import SnoozeEvents, step_record
 from snoozing_env.train.supply import Parts, Supply, SyncSupply
 from snoozing_env.train.weights import WeightTransfer
 from snoozing_env.train.weights_fleet import FleetTransfer
@@ -76,11 +79,13 @@ class Session:
         log: RunLog,
         progress: TrainProgress,
         merge_state: bool = False,
+        undone: Undone | None = None,
         loop: asyncio.Runner | LoopThread | None = None,
         keep_alive: Callable[[], None] = lambda: None,
     ) -> None:
         """`loop` is the one that uses the engine; an asynchronous run needs one in a thread of its own. `keep_alive`
-        restarts servers that died; it is called now and then while the session waits."""
+        restarts servers that died; it is called now and then while the session waits. `undone`: what the process
+        that this one goes on from had done after its last checkpoint."""
         self.recipe, self.engine, self.transfer, self.log, self.progress = (
             recipe,
             engine,
@@ -100,6 +105,7 @@ class Session:
             scheduler=self.scheduler,
             seed=recipe.seed,
         )
+        self.account = Account(recipe.gate, time.monotonic, undone=undone)
         parts = Parts(
             recipe=recipe,
             infos=train.infos,
@@ -107,6 +113,7 @@ class Session:
             scheduler=self.scheduler,
             outcomes=self.outcomes,
             reuse=self.reuse,
+            account=self.account.engine,
         )
         self.supply = _build_supply(parts, loop or asyncio.Runner())
         self.held_out = HeldOut(
@@ -125,9 +132,11 @@ class Session:
         self._seconds_sync = 0.0
         self._published: int | None = None
         """Version this session has pushed; a server from an earlier run may serve anything."""
-        self._counts = self._snooze_counts()
-        self._started = time.monotonic()
+        self._events = SnoozeEvents(self.scheduler)
         self._seconds_before = 0.0
+        """Of a checkpoint that has no account."""
+        if isinstance(transfer, FleetTransfer):
+            transfer.pausing = self.account.engine.time.pause
 
     def run(self, awaitable: Callable[[], Awaitable[T]]) -> T:
         """Run something in the loop that uses the engine, and wait for it."""
@@ -156,8 +165,12 @@ class Session:
         self._meanwhile(model)  # also where groups never have to be waited for
         size = self.recipe.train.batch_groups
         fresh = self.reuse.fresh(size, version=step)
-        batch = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
-        batch = self.reuse.complete(batch, size)
+        self.account.trainer.enter("waiting")
+        collected = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
+        self.account.trainer.enter("training")
+        batch = self.reuse.complete(collected, size)
+        again = batch.groups[len(collected.groups) :]
+        self.supply.call(lambda: self.account.engine.replay(again))
         self._pending = _Pending(batch, self._seconds_sync, time.perf_counter())
         return batch.groups
 
@@ -169,11 +182,26 @@ class Session:
     def publish(self, version: int, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Serve these weights as `version`."""
         started = time.perf_counter()
-        if self.transfer is not None and self._published != version:
-            self.transfer.push(weights, version)
-            self._published = version
-        self.supply.publish(version)
+        with self.account.trainer.during("syncing"):
+            if self.transfer is not None and self._published != version:
+                self._push(self.transfer, weights, version)
+                self._published = version
+            self.supply.publish(version)
         self._seconds_sync = time.perf_counter() - started
+
+    def _push(
+        self, transfer: WeightTransfer, weights: Iterable[tuple[str, torch.Tensor]], version: int
+    ) -> None:
+        """Replace the engine's weights; a fleet says itself which of its engines stand still for it."""
+        if isinstance(transfer, FleetTransfer):
+            transfer.push(weights, version)
+            return
+        pause = self.account.engine.time.pause
+        self.supply.call(lambda: pause(1.0))
+        try:
+            transfer.push(weights, version)
+        finally:
+            self.supply.call(lambda: pause(-1.0))
 
     def _meanwhile(self, model: torch.nn.Module) -> None:
         """While groups or an evaluation are awaited: restart servers that died, send weights to those that came back."""
@@ -187,19 +215,34 @@ class Session:
     def evaluate(self, step: int, model: torch.nn.Module) -> None:
         """Evaluate once per step, also across a resume; `model` has the weights that are served."""
 
+        async def measure() -> None:
+            self.account.engine.time.evaluate(True)
+            try:
+                await self.held_out.evaluate(step)
+            finally:
+                self.account.engine.time.evaluate(False)
+
         def meanwhile() -> None:
             if self.stop_asked:
                 raise StopAsked
             self._meanwhile(model)
 
-        self.supply.run(lambda: self.held_out.evaluate(step), meanwhile=meanwhile)
+        with self.account.trainer.during("evaluating"):
+            self.supply.run(measure, meanwhile=meanwhile)
+
+    def metrics(self) -> Mapping[str, float]:
+        """Goodput of the step in progress (A9), for the trainer's log."""
+        return self.supply.call(self.account.step)
+
+    def saving(self) -> AbstractContextManager[None]:
+        return self.account.trainer.during("saving")
 
     def report_step(self, step: int, losses: dict[str, Any]) -> None:
         """Log a finished optimizer step; `losses` is what TRL reported for it."""
         if self._pending is None:
             return
         pending, self._pending = self._pending, None
-        record = self._step_record(step, pending, losses)
+        record = self._record(step, pending, losses)
         self.log.append(record)
         self.progress.update(record)
         for message in self.supply.call(self.scheduler.warnings):
@@ -207,54 +250,27 @@ class Session:
             self.progress.say(message)
         self.health.close_step(step, signals_of(record))
 
-    def _step_record(self, step: int, pending: _Pending, losses: dict[str, Any]) -> StepRecord:
-        batch, metrics = pending.batch, self.supply.call(self.scheduler.metrics)
-        counts = self._snooze_counts()
-        delta = {name: int(counts[name] - self._counts[name]) for name in counts}
-        self._counts = counts
-        return StepRecord(
-            step=step,
-            version=step,
-            seconds=self.seconds,
-            generated_groups=batch.generated_groups,
-            trained_groups=len(batch.groups),
-            generated_tokens=batch.generated_tokens,
-            trained_tokens=batch.trained_tokens,
-            survival=batch.survival if batch.generated_groups else None,
-            asleep_share=metrics["asleep_share"],
-            snoozed=delta["snoozed"],
-            woken=delta["woken"],
-            forgotten=delta["forgotten"],
-            passes=metrics["passes"],
-            reward_mean=batch.reward_mean,
-            pass_rate_histogram=tuple(int(n) for n in self.scheduler.difficulty.histogram()),
-            carried_groups=batch.carried_groups,
-            invalid_rollouts=batch.invalid_rollouts,
-            lag_mean=batch.lag_mean,
-            loss=losses.get("loss"),
-            grad_norm=losses.get("grad_norm"),
-            clip_fraction=losses.get("clip_ratio/region_mean", losses.get("cispo_clip_ratio")),
-            entropy=losses.get("entropy"),
-            ratio_mean=losses.get("ratio/mean", losses.get("ratio")),
-            logprob_gap=losses.get("ratio/logprob_gap"),
-            **self.health.fields(),
-            truncated=batch.truncated_share,
-            rungs=batch.rungs,
+    def _record(self, step: int, pending: _Pending, losses: Mapping[str, Any]) -> StepRecord:
+        goodput = self.supply.call(lambda: self.account.step(close=True))
+        return step_record(
+            step,
+            pending.batch,
+            losses,
+            pool=self.supply.call(self.scheduler.metrics),
+            histogram=tuple(int(n) for n in self.scheduler.difficulty.histogram()),
+            seconds=self._seconds_before + self.account.closed_s,
             fallback=self.held_out.fallen_back,
-            seconds_rollout=batch.seconds,
             seconds_train=time.perf_counter() - pending.started_training,
             seconds_sync=pending.seconds_sync,
-            tasks=tuple(g.key for g in batch.groups),
+            goodput=goodput,
+            **self.supply.call(self._events.since),
+            **self.health.fields(),
         )
-
-    def _snooze_counts(self) -> dict[str, float]:
-        metrics = self.scheduler.metrics()
-        return {name: metrics[name] for name in ("snoozed", "woken", "forgotten")}
 
     @property
     def seconds(self) -> float:
         """Wall seconds of the run, earlier starts included."""
-        return self._seconds_before + time.monotonic() - self._started
+        return self._seconds_before + self.account.seconds
 
     # -- state ------------------------------------------------------------------------------------------
 
@@ -273,18 +289,19 @@ class Session:
             "health": self.health.state(),
         }
         try:
-            state |= self.supply.save(directory, lambda folder: self._save_shared(folder, state))
+            state |= self.supply.save(directory, lambda folder: self._save_moment(folder, state))
             write_atomically(directory / MARK, json.dumps(state).encode())
         except OSError as error:
             raise StateError(
                 f"cannot save the run's state to {directory}: {error.strerror}; earlier checkpoints are intact"
             ) from error
 
-    def _save_shared(self, directory: Path, state: dict[str, Any]) -> None:
-        """What finished groups change, in the loop's thread and so at one moment."""
+    def _save_moment(self, directory: Path, state: dict[str, Any]) -> None:
+        """What must be of the same moment as the groups that wait; finished groups change it in the loop's thread."""
         save_snapshot(self.scheduler.snapshot(), directory)
         state["outcomes"] = self.outcomes.mark()
         state["reuse"] = self.reuse.save(directory)
+        state["account"] = self.account.state() | {"engine": self.account.engine.state()}
 
     def load(self, directory: Path) -> None:
         """Continue from `save`.
@@ -304,13 +321,20 @@ class Session:
         self.reuse.load(
             directory, state.get("reuse", {}), {t.key: i for i, t in enumerate(self._train.infos)}
         )
+        self._load_account(state)
         self._restore_outcomes(state.get("outcomes"))
         if said := self.supply.load(directory, state):
             self.progress.say(said)
-        self._seconds_before = state["seconds"]
-        self._counts = self._snooze_counts()
+        self._events.restart()
         self.held_out.restore(state.get("fallback"))
         self.health.restore(state.get("health"))
+
+    def _load_account(self, state: Mapping[str, Any]) -> None:
+        if (saved := state.get("account")) is None:
+            self._seconds_before = state["seconds"]
+            return
+        self.account.add(saved)
+        self.supply.call(lambda: self.account.engine.add(saved["engine"]))
 
     def _restore_outcomes(self, mark: int | None) -> None:
         """Cut the outcome log back to the checkpoint; a log that lost lines is no reason not to train on."""

@@ -16,7 +16,9 @@ from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.buffers.store import dump_groups, parse_groups
 from snoozing_env.files import write_atomically
 from snoozing_env.gates import Ladder
+from snoozing_env.goodput import EngineAccount
 from snoozing_env.outcome_log import OutcomeLog
+from snoozing_env.rollout.accounted import AccountedRunner
 from snoozing_env.rollout.loop import StepBatch, SyncLoop
 from snoozing_env.rollout.loop_thread import LoopThread
 from snoozing_env.rollout.runner import GroupRunner
@@ -39,6 +41,8 @@ class Parts:
     scheduler: Curriculum
     outcomes: OutcomeLog
     reuse: Reuse
+    account: EngineAccount
+    """Touched in the loop's thread only."""
 
     @property
     def index_of(self) -> dict[str, int]:
@@ -100,8 +104,10 @@ class SyncSupply:
         self._runner = loop
         self._version = 0
         self._buffer = FreshBuffer(recipe.buffer)
+        self._round: list[Group] = []
+        """Groups generated for the step that is being collected."""
         self.loop = SyncLoop(
-            parts.runner,
+            AccountedRunner(parts.runner, parts.account),
             parts.scheduler,
             self._buffer,
             gate=recipe.gate,
@@ -125,12 +131,27 @@ class SyncSupply:
         self._parts.runner.engine.set_version(version)
 
     def collect(self, version: int, *, groups: int, meanwhile: Callable[[], None]) -> StepBatch:
-        self._version = version
-        return self.run(lambda: self.loop.collect(groups, version=version), meanwhile=meanwhile)
+        self._version, self._round = version, []
+        batch = self.run(lambda: self.loop.collect(groups, version=version), meanwhile=meanwhile)
+        self._settle(batch)
+        return batch
+
+    def _settle(self, batch: StepBatch) -> None:
+        """On the books: a group that is neither trained nor waiting was filtered now, or is too old."""
+        account = self._parts.account
+        waiting = {group.id for group in self._buffer.groups}
+        kept = waiting | {group.id for group in batch.groups}
+        for group in self._round:
+            if group.id not in kept:
+                account.filter(group)
+        account.train(batch.groups)
+        account.expire_all_but(waiting)
 
     def _finished(self, groups: Sequence[Group], version: int) -> None:
         self._parts.outcomes.append(groups, step=version + 1)
+        self._round += groups
         for group in groups:
+            self._parts.account.finish(group, "accepted")
             self._parts.reuse.store(group)
 
     async def _rescue(self, group: Group) -> Group | None:

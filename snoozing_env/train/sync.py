@@ -16,7 +16,8 @@ generator before: a resumed run then agrees to the last bit, also beside tracker
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,6 +40,14 @@ class Feed(Protocol):
 
     def next_batch(self, step: int, model: torch.nn.Module) -> Sequence[Group]:
         """At most B groups for optimizer step `step` (from 0), generated with `model`'s weights or older."""
+        ...
+
+    def metrics(self) -> Mapping[str, float]:
+        """What to log beside the trainer's own figures of a step."""
+        ...
+
+    def saving(self) -> AbstractContextManager[None]:
+        """Entered while a checkpoint is written."""
         ...
 
     def save(self, directory: Path) -> None: ...
@@ -209,16 +218,20 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         self._metrics["train" if self.model.training else "eval"][name].append(value)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        with named_failure(self.args.output_dir):
-            super()._save_checkpoint(model, trial)
-        if self.args.should_save:
-            folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
-            self.feed.save(folder / STATE_DIR)
+        with self.feed.saving():
+            with named_failure(self.args.output_dir):
+                super()._save_checkpoint(model, trial)
+            if self.args.should_save:
+                folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
+                self.feed.save(folder / STATE_DIR)
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             self.feed.load(Path(checkpoint) / STATE_DIR)
+
+    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+        super().log({**logs, **self.feed.metrics()} if "loss" in logs else logs, *args, **kwargs)
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         if self._step % self.args.gradient_accumulation_steps == 0:

@@ -56,6 +56,8 @@ class FleetTransfer:
         self._patience_s, self._keep_alive = patience_s, keep_alive
         self._version = 0
         self._took_one = False
+        self.pausing: Callable[[float], None] = lambda share: None
+        """Told, in the loop, which share of the servers stands still for a push, and minus that share after it."""
 
     def connect(self) -> None:
         """Take over every server that answers.
@@ -113,7 +115,11 @@ class FleetTransfer:
         def one(index: int) -> None:
             if self._drain:
                 self._in_loop(self._fleet.drain(index))
-            self._transfers[index].push(tensors, self._version)
+            self._in_loop(_call(lambda: self.pausing(1 / len(self._transfers))))
+            try:
+                self._transfers[index].push(tensors, self._version)
+            finally:
+                self._in_loop(_call(lambda: self.pausing(-1 / len(self._transfers))))
             self._in_loop(_call(lambda: self._fleet.served(index, self._version)))
 
         self._to_each(members, one, "push")

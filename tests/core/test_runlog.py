@@ -40,7 +40,7 @@ FULL_STEP = StepRecord(
     pass_rate_histogram=(1, 0, 0, 0, 2, 0, 0, 0, 0, 5), carried_groups=1, invalid_rollouts=0, lag_mean=0.0, loss=-0.01,
     grad_norm=0.3, clip_fraction=0.01, entropy=0.7, ratio_mean=1.0, logprob_gap=3e-5, ess_token=0.99, ess_sequence=0.8,
     ess_more={"token, clamped": 1.0}, ess_by_lag={"0": 1.0, "2": 0.7}, outside_clip=0.02, rate_factor=0.9, truncated=0.1, rungs=("widen",),
-    fallback=0, seconds_rollout=1.0, seconds_train=0.4, seconds_sync=0.1, tasks=("k1", "ключ\n"),
+    goodput={"time/training_s": 0.4, "tokens/trained": 400}, fallback=0, seconds_rollout=1.0, seconds_train=0.4, seconds_sync=0.1, tasks=("k1", "ключ\n"),
 )  # fmt: skip
 EVAL = EvalRecord(
     step=10, accuracy=0.5, low=0.4, high=0.6, n_tasks=100, n_samples=200, by_domain={"add": 0.5},

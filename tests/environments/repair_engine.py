@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, SamplingParams
+from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, OneAddress, SamplingParams
 
 MARKS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
 TEMPLATE = """\
@@ -53,7 +53,7 @@ def build_tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-class ScriptedToolEngine:
+class ScriptedToolEngine(OneAddress):
     """Plays `script(prompt)`, a list of turns of calls, over the tokens-in, tokens-out protocol."""
 
     model = "scripted"

@@ -15,10 +15,10 @@ from snooze_code.asserts import call_of, calls_of_check, literal_lists, parsed, 
 from snooze_code.config import DEFAULT_SNOOZE_FACTOR
 from snooze_code.evalplus import _retyped, read_humaneval, read_humaneval_plus, read_mbpp, read_mbpp_plus
 from snooze_code.faults import FAULTS
-from snooze_code.loading import SourceError
 from snooze_code.sandbox import close_sandboxes
 from snooze_code.sources import SOURCES
 from snooze_kit import check, reply_trace
+from snooze_kit.rows import SourceError
 from verifiers.v1.errors import TaskError
 
 from tests.environments.code_world import LOCAL, scored, tasks
@@ -304,9 +304,7 @@ def test_every_named_source_says_where_it_comes_from_and_under_which_licence():
         assert source.licence, name
 
 
-def test_the_hub_unreachable_or_datasets_missing_is_told_with_the_way_out(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+def test_the_hub_unreachable_or_datasets_missing_is_told_with_the_way_out():
     with pytest.raises(SourceError, match=r"give a local JSON-lines file: path=/data/deepcoder.jsonl"):
         tasks(source="deepcoder")
 

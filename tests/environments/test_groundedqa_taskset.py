@@ -18,9 +18,10 @@ from snooze_groundedqa import (
     GroundedQATaskset,
     ScoresConfig,
 )
-from snooze_groundedqa.rows import SourceError, balanced, usable
+from snooze_groundedqa.rows import balanced, usable
 from snooze_groundedqa.sources import SOURCES, Row
 from snooze_kit import check, reply_trace
+from snooze_kit.rows import SourceError
 
 SQUAD = "data/qa/squad2_cs224n_dev.json"
 
@@ -281,9 +282,7 @@ def test_a_file_that_is_missing_or_of_another_format_is_refused_in_words(tmp_pat
         tasks(source="squad", path=lines)
 
 
-def test_the_hub_unreachable_is_told_with_the_way_out(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+def test_the_hub_unreachable_is_told_with_the_way_out():
     with pytest.raises(SourceError, match=r"give a local file: path=/data/coconot.jsonl"):
         tasks(source="coconot", split="test")
 

@@ -9,11 +9,12 @@ import subprocess
 import sys
 
 import pytest
+from snooze_kit.rows import SourceError
 from snooze_refusal import RefusalConfig, RefusalTaskset, detect
 from snooze_refusal.contrast.build import cells, contrast_rows, split_of
 from snooze_refusal.contrast.templates import MECHANISMS
 from snooze_refusal.grade import Wanted, evidence
-from snooze_refusal.rows import SourceError, same_prompt
+from snooze_refusal.rows import same_prompt
 
 TRAIN, EVAL = contrast_rows("train"), contrast_rows("eval")
 ALL = [*TRAIN, *EVAL]

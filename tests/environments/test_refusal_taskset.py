@@ -13,9 +13,9 @@ import pytest
 from aiohttp import web
 from pydantic import ValidationError
 from snooze_kit import InprocChatHarness, check, reply_trace
+from snooze_kit.rows import SourceError
 from snooze_refusal import RefusalConfig, RefusalTask, RefusalTaskset
 from snooze_refusal.judge import bench
-from snooze_refusal.rows import SourceError
 from snooze_refusal.sources import SOURCES
 from verifiers.v1.errors import TaskError
 
@@ -114,9 +114,7 @@ def test_several_sources_come_one_after_the_other(tmp_path):
     assert [task.data.dataset for task in made] == ["contrast", "or_bench_toxic"]
 
 
-def test_a_gated_set_without_the_hub_says_how_to_get_in(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+def test_a_gated_set_without_the_hub_says_how_to_get_in():
     with pytest.raises(
         SourceError, match=r"wildguardmix is gated: accept its terms at https://\S+ and set HF_TOKEN"
     ):

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, SamplingParams
+from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, OneAddress, SamplingParams
 
 Script = Callable[[str, int], str]
 
 
-class ScriptedEngine:
+class ScriptedEngine(OneAddress):
     """An instant engine: the reply to a prompt's k-th rollout is a function of both."""
 
     model = "scripted"

@@ -21,6 +21,7 @@ from verifiers.v1.episode import Episode
 from snoozing_env.errors import ConfigError, EngineError
 from snoozing_env.rollout.catalogue import Catalogue, EnvironmentConfig, load_catalogue
 from snoozing_env.rollout.engines.base import Completion, SamplingParams
+from snoozing_env.rollout.engines.fleet import FleetEngine
 from snoozing_env.rollout.engines.local import LocalEngine
 from snoozing_env.rollout.episodes import trajectory_of
 from snoozing_env.rollout.runner import GroupRunner, RolloutConfig
@@ -280,6 +281,35 @@ def test_an_engine_that_fails_an_episode_ends_the_run_and_is_no_failed_rollout(
             EngineError, match=r"the engine failed an episode: .*failed on \d requests: RuntimeError"
         ):
             lab.roll(load(environment, harness="snooze-kit"), group_size=2)
+
+
+def test_a_fleets_episodes_go_to_every_engine_and_around_one_that_fails(tmp_path: Path) -> None:
+    async def play() -> list[str]:
+        loaded = {name: _loaded(folder) for name in ("a", "b")}
+        engines = {name: RecordingEngine(*parts) for name, parts in loaded.items()}
+        fleet = FleetEngine(engines)
+        await fleet.start()
+        runner = GroupRunner(quiz, fleet, RolloutConfig(group_size=2, max_tokens=2), seed=5)
+        try:
+            await asyncio.gather(*(runner.run(i, group_id=i) for i in range(2)))
+            assert all(engine.sampled for engine in engines.values())
+            loaded["a"][0].lm_head = torch.nn.Linear(3, 128)  # the wrong width, as after a bad weight load
+            with pytest.raises(EngineError, match="the engine failed an episode"):
+                await runner.run(0, group_id=2)
+            assert (await runner.run(0, group_id=3)).trajectories[0].error == ""
+        finally:
+            await runner.close()
+            await fleet.close()
+        return [member.condition for member in fleet.members]
+
+    quiz = load("plain-quiz", harness="snooze-kit")
+    folder = policy(tmp_path, context=128)
+    assert asyncio.run(play()) == ["down", "serving"]
+
+
+def _loaded(folder: Path) -> tuple[Any, Any]:
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+    return model, AutoTokenizer.from_pretrained(folder, padding_side="left")
 
 
 def test_episodes_run_in_one_event_loop_after_another(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.engines.base import Completion, Endpoint, SamplingParams
+from snoozing_env.rollout.engines.base import Completion, Endpoint, OneAddress, SamplingParams
 from snoozing_env.rollout.engines.fleet import FleetEngine
 from snoozing_env.testing.clock import run_jumping
 
@@ -18,7 +18,7 @@ PARAMS = SamplingParams()
 
 
 @dataclass
-class Echo:
+class Echo(OneAddress):
     """Answers after a second with its own number, unless it is down."""
 
     number: int
@@ -212,3 +212,26 @@ def test_requests_that_wait_for_a_drain_are_told_when_the_engine_dies():
             await waiting
 
     with_fleet(program, n=1)
+
+
+def test_a_groups_episodes_keep_to_one_engine_and_groups_spread_over_all():
+    async def program(fleet: FleetEngine, echoes: list[Echo]) -> None:
+        async with fleet.lease(0, 8) as first, fleet.lease(1, 8) as second, fleet.lease(2, 4) as third:
+            assert [first.base_url, second.base_url, third.base_url] == [f"http://{i}/v1" for i in (0, 1, 0)]
+            assert [member.episodes for member in fleet.members] == [12, 8]
+            assert await ask(fleet, 3) == [1], "requests know of the episodes"
+        assert [member.episodes for member in fleet.members] == [0, 0]
+
+    with_fleet(program)
+
+
+def test_an_engine_that_fails_an_episode_is_out_of_service_and_the_next_group_plays_elsewhere():
+    async def program(fleet: FleetEngine, echoes: list[Echo]) -> None:
+        with pytest.raises(EngineError, match="connection reset"):
+            async with fleet.lease(0, 8):
+                raise EngineError("connection reset")
+        assert [member.condition for member in fleet.members] == ["down", "serving"]
+        async with fleet.lease(0, 8) as endpoint:
+            assert endpoint.base_url == "http://1/v1"
+
+    with_fleet(program)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import verifiers.v1 as vf
-from pydantic import Field, model_validator
-from snooze_kit.factors import FactorOptions
+from pydantic import Field
+from snooze_kit.options import SourceOptions
+from snooze_kit.rows import Split
 
-Split = Literal["train", "eval", "test"]
 SourceName = Literal[
     "authored",
     "expressions",
@@ -20,7 +19,6 @@ SourceName = Literal[
     "deepcoder",
     "livecodebench",
 ]
-EMBEDDED = ("authored", "expressions")
 
 DEFAULT_SNOOZE_FACTOR = 4.0
 """Passes a too-easy problem sleeps. A whole group that passes every hidden test is strong evidence: unlike a number,
@@ -48,19 +46,13 @@ class SandboxConfig(vf.TaskConfig):
     """Address space of a program beyond the bare interpreter's."""
 
 
-class CodeConfig(FactorOptions):
+class CodeConfig(SourceOptions[SourceName]):
     """`--env.taskset.*` of snooze-code."""
+
+    EMBEDDED: ClassVar[tuple[str, ...]] = ("authored", "expressions")
 
     source: SourceName = "authored"
     """The data set; `authored` and `expressions` are embedded, the others need `path` or the hub."""
-    sources: list[SourceName] = Field(default_factory=list)
-    """Several sets at once, in this order; overrides `source`."""
-    path: Path | None = None
-    """JSON-lines or JSON file of `source`, may end in .gz; `{split}` in it is replaced. None = the Hugging Face hub."""
-    paths: dict[SourceName, Path] = Field(default_factory=dict)
-    """The same per source, for `sources`."""
-    revision: str | None = None
-    """Hub commit of `source`; None = the main branch."""
     split: Split = "train"
     """`eval` and `test` are the held-out side: the publisher's, or one problem in five where there is none."""
     size: int | None = Field(None, gt=0)
@@ -73,24 +65,9 @@ class CodeConfig(FactorOptions):
     """`instruct` asks for a fenced block; `bare` has no system prompt, and expressions are just `f(1)=3 f(4)=9;`."""
     faulty: bool = False
     """Keep the problems that snooze_code.faults lists as wrong, unsolvable or too slow."""
-    seed: int = 0
-    """Draws the sample; a larger size of the same seed is not promised to contain a smaller one."""
     snooze_factor: float | None = DEFAULT_SNOOZE_FACTOR
     """Passes to skip after a too-easy group, for every task; None = the scheduler's own."""
     snooze_factors: dict[str, float] = Field(default_factory=dict)
     """The same per domain; wins over `snooze_factor`."""
     task: SandboxConfig = SandboxConfig()
     """Where programs run."""
-
-    @model_validator(mode="after")
-    def _path_has_an_owner(self) -> CodeConfig:
-        if self.path is not None and (self.sources or self.source in EMBEDDED):
-            wanted = (
-                "paths = {name = file} beside `sources`"
-                if self.sources
-                else f"a `source` other than {' and '.join(EMBEDDED)}"
-            )
-            raise ValueError(
-                f"`path` is {self.path}, but it belongs to a single `source` with a file; give {wanted}"
-            )
-        return self

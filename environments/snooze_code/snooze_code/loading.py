@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import logging
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
+
+from snooze_kit.rows import RowReader, no_split
 
 from snooze_code.config import CodeConfig
 from snooze_code.expressions import ENTRY, LEVELS, drawn
 from snooze_code.faults import FAULTS
 from snooze_code.problems import PRIORS, Authored, authored
 from snooze_code.rows import Row, example_text, function_prompt, program_prompt
-from snooze_code.sources import SOURCES, Source
+from snooze_code.sources import SOURCES, CodeSource
 
-logger = logging.getLogger(__name__)
+READER = RowReader(
+    package="snooze-code",
+    noun="problems",
+    logger=logging.getLogger(__name__),
+    local="a local JSON-lines file",
+)
 
 EXPRESSIONS_SIZE: Mapping[str, int] = {"train": 240, "eval": 120}
-
-
-class SourceError(ValueError):
-    """A data set cannot be read; the message names the option that helps."""
 
 
 def rows_of(name: str, config: CodeConfig) -> list[Row]:
@@ -40,14 +39,8 @@ def rows_of(name: str, config: CodeConfig) -> list[Row]:
         rows = [row for row in rows if ("function" if row.entry else "program") in config.kinds]
     if not rows:
         chosen = f"split {config.split!r}, levels {config.levels or 'all'}, kinds {config.kinds or 'all'}"
-        raise SourceError(f"{name}, {chosen}: no problem is left; check path, levels and kinds")
-    if config.size is None:
-        return rows
-    if config.size > len(rows):
-        raise SourceError(
-            f"{name} has {len(rows)} problems in split {config.split!r}, {config.size} were asked for; lower `size`"
-        )
-    return random.Random(f"{config.seed}/{name}/{config.split}").sample(rows, config.size)
+        raise READER.nothing_left(name, chosen, "path, levels and kinds")
+    return READER.drawn(name, rows, split=config.split, size=config.size, seed=config.seed)
 
 
 def held_out(text: str) -> bool:
@@ -115,86 +108,38 @@ def _in_words(points: str) -> str:
 def _named(name: str, config: CodeConfig) -> list[Row]:
     source = SOURCES[name]
     if config.split == "train" and source.evaluation_only:
-        raise SourceError(
-            f"{name} is an evaluation set and has no train split; use split='test', or train on another source"
-        )
-    path = config.paths.get(name, config.path)  # type: ignore[call-overload]
-    hub_split = source.splits.get(config.split, "train")
-    raw = (
-        _read_file(name, path, source, hub_split)
-        if path
-        else _read_hub(name, source, hub_split, config.revision)
+        raise no_split(name, config.split)
+    read = READER.typed(name, source, _raw(name, source, config), source.read)
+    with_tests = [row for row in read if row is not None]
+    rows = _unique(with_tests)
+    READER.left_out(
+        name,
+        {
+            "without a test that the prompt does not show": len(read) - len(with_tests),
+            "repeated": len(with_tests) - len(rows),
+        },
     )
-    rows = _unique(name, _read_rows(name, source, raw))
     if source.cut:
         rows = [row for row in rows if held_out(row.prompt) != (config.split == "train")]
     listed = {} if config.faulty else FAULTS.get(name, {})
     sound = [row for row in rows if row.id not in listed]
-    if len(sound) < len(rows):
-        logger.info("%s: left out %d problems listed as faulty", name, len(rows) - len(sound))
+    READER.left_out(name, {"listed as faulty": len(rows) - len(sound)})
     return sound
 
 
-def _read_rows(name: str, source: Source, raw: Iterable[Mapping[str, Any]]) -> list[Row]:
-    rows, without = [], 0
-    for place, row in enumerate(raw):
-        try:
-            read = source.read(row)
-        except (KeyError, TypeError, AttributeError, ValueError, SyntaxError) as error:
-            raise SourceError(
-                f"row {place} of {name} has the fields {sorted(row)}, which this source cannot read "
-                f"({type(error).__name__}: {error}); give a file in the format of {source.hub}"
-            ) from error
-        if read is None:
-            without += 1
-        else:
-            rows.append(read)
-    if without:
-        logger.info("%s: left out %d problems without a test that the prompt does not show", name, without)
-    return rows
+def _raw(name: str, source: CodeSource, config: CodeConfig) -> Iterable[Mapping[str, Any]]:
+    split, path = source.splits.get(config.split, "train"), config.file_of(name)
+    if path is None:
+        return READER.from_hub(name, source, subset=source.subset, split=split, revision=config.revision)
+    raw = READER.from_file(name, path, split=split)
+    if source.split_of is None:
+        return raw
+    splits = READER.typed(name, source, raw, source.split_of)
+    return [row for row, of_row in zip(raw, splits, strict=True) if of_row == split]
 
 
-def _unique(name: str, rows: Sequence[Row]) -> list[Row]:
+def _unique(rows: Sequence[Row]) -> list[Row]:
     kept: dict[str, Row] = {}
     for row in rows:
         kept.setdefault(row.id or row.prompt, row)
-    if len(kept) < len(rows):
-        logger.info("%s: left out %d problems repeated", name, len(rows) - len(kept))
     return list(kept.values())
-
-
-def _read_file(name: str, path: Path, source: Source, hub_split: str) -> list[Mapping[str, Any]]:
-    path = Path(str(path).replace("{split}", hub_split))
-    if not path.is_file():
-        raise SourceError(
-            f"{name}: there is no file {path}; give `path` a JSON-lines or JSON file, .gz or not"
-        )
-    data = path.read_bytes()
-    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
-    try:
-        if text.lstrip().startswith("["):
-            rows = json.loads(text)
-        else:
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except ValueError as error:
-        raise SourceError(f"{path} is neither JSON lines nor a JSON list: {error}") from error
-    return [row for row in rows if source.split_of is None or source.split_of(row) == hub_split]
-
-
-def _read_hub(name: str, source: Source, hub_split: str, revision: str | None) -> Iterable[Mapping[str, Any]]:
-    advice = f"give a local JSON-lines file: path=/data/{name}.jsonl"
-    try:
-        import datasets
-    except ModuleNotFoundError as error:
-        raise SourceError(
-            f"{name} comes from the Hugging Face hub ({source.hub}), which needs the `datasets` package: "
-            f"pip install 'snooze-code[hub]', or {advice}"
-        ) from error
-    try:
-        return datasets.load_dataset(source.hub, source.subset, split=hub_split, revision=revision)
-    # datasets raises many types for an unreachable, renamed or gated set; each needs the same advice.
-    except (OSError, ValueError, RuntimeError) as error:
-        raise SourceError(
-            f"{name}: the Hugging Face hub did not give {source.hub} ({type(error).__name__}: {error}); "
-            f"check the network and, for gated sets, HF_TOKEN, or {advice}"
-        ) from error

@@ -131,7 +131,7 @@ class CodeTaskset(vf.Taskset[CodeTask, CodeConfig]):
     """Problems of one or several sources."""
 
     def load(self) -> Iterator[CodeTask]:
-        for source in self.config.sources or [self.config.source]:
+        for source in self.config.chosen:
             for row in rows_of(source, self.config):
                 yield CodeTask(self._data(source, row), self.config.task)
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import verifiers.v1 as vf
 from pydantic import Field, model_validator
-from snooze_kit.factors import FactorOptions
-
-from snooze_groundedqa.sources import Split
+from snooze_kit.options import SourceOptions
 
 SourceName = Literal["facts", "squad", "coconot"]
 Style = Literal["instruct", "few_shot", "bare"]
@@ -43,24 +41,18 @@ class ScoresConfig(vf.TaskConfig):
         return self
 
 
-class GroundedQAConfig(FactorOptions):
+class GroundedQAConfig(SourceOptions[SourceName]):
     """`--env.taskset.*` of snooze-groundedqa."""
+
+    EMBEDDED: ClassVar[tuple[str, ...]] = ("facts",)
 
     task: ScoresConfig = ScoresConfig()
     """What each outcome earns."""
     source: SourceName = "facts"
     """The data set; `facts` is the embedded generator, the others need `path` or the hub."""
-    sources: list[SourceName] = Field(default_factory=list)
-    """Several sets at once, in this order; overrides `source`."""
     path: Path | None = None
-    """File of `source` (SQuAD JSON, or JSON lines with the hub's columns), `{split}` in it is replaced; a SQuAD file
-    without `{split}` is cut by article, one in five held out. None = the Hugging Face hub."""
-    paths: dict[SourceName, Path] = Field(default_factory=dict)
-    """The same per source, for `sources`."""
-    revision: str | None = None
-    """Hub commit of `source`; None = the main branch."""
-    split: Split = "train"
-    """`eval` and `test` are the held-out side."""
+    """File of `source` (SQuAD's .json, or the hub's columns as JSON lines, .csv or .parquet), `{split}` in it is
+    replaced; a SQuAD file without `{split}` is cut by article, one in five held out. None = the Hugging Face hub."""
     size: int | None = Field(None, gt=0)
     """Questions per source, drawn by `seed`; None = all (facts: 600 to train on, 300 held out)."""
     levels: list[int] = Field(default_factory=list)
@@ -71,33 +63,19 @@ class GroundedQAConfig(FactorOptions):
     style: Style = "instruct"
     """`instruct` explains the answer field; `few_shot` shows two worked questions first, for models too small to follow
     instructions; `bare` is "x1,y7;y:" answered by "7" or "?", for tiny policies (`facts` only)."""
-    seed: int = 0
-    """Draws the sample."""
     snooze_factor: float | None = None
     """Passes to skip after a too-easy group, for every task; None = 2 on the answer side, 1 on the abstain side."""
     snooze_factors: dict[str, float] = Field(default_factory=dict)
     """The same per side ("answer", "abstain") or per domain; a domain wins over a side, both over `snooze_factor`."""
 
     @model_validator(mode="after")
-    def _choices_fit(self) -> GroundedQAConfig:
-        if self.path is not None and (self.sources or self.source == "facts"):
-            wanted = (
-                "paths = {name = file} beside `sources`" if self.sources else "a `source` other than facts"
-            )
-            raise ValueError(
-                f"`path` is {self.path}, but it belongs to a single `source` with a file; give {wanted}"
-            )
+    def _bare_is_embedded(self) -> GroundedQAConfig:
         foreign = [name for name in self.chosen if name != "facts"]
         if self.style == "bare" and foreign:
             raise ValueError(
                 f"style is 'bare', which only `facts` has, not {foreign}; use 'instruct' or 'few_shot'"
             )
         return self
-
-    @property
-    def chosen(self) -> list[SourceName]:
-        """The sources of this run."""
-        return self.sources or [self.source]
 
     def factor(self, side: str, domain: str) -> float:
         """Passes a task of this side and domain is skipped after a too-easy group."""

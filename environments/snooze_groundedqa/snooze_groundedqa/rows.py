@@ -5,40 +5,36 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from snooze_kit.rows import RowReader, SourceError, no_split
+
+from snooze_groundedqa.config import GroundedQAConfig
 from snooze_groundedqa.generator import LEVELS, Item, items
 from snooze_groundedqa.grading.canonical import canonical
 from snooze_groundedqa.grading.grade import grade
-from snooze_groundedqa.sources import SOURCES, Row, Source, Split, squad_rows
+from snooze_groundedqa.sources import SOURCES, QASource, Row, squad_rows
 
-logger = logging.getLogger(__name__)
+READER = RowReader(package="snooze-groundedqa", noun="questions", logger=logging.getLogger(__name__))
 
 FACTS_SIZE: Mapping[str, int] = {"train": 600, "eval": 300}
 EVAL_SHARE = 5
 """One article in this many of an undivided file is held out."""
 
 
-class SourceError(ValueError):
-    """A data set cannot be read; the message names the option that helps."""
-
-
-def facts_rows(
-    *, split: Split, size: int | None, levels: Sequence[int], seed: int, share: float | None, bare: bool
-) -> list[Row]:
+def facts_rows(config: GroundedQAConfig) -> list[Row]:
     """Items of the embedded generator; "test" is its held-out side too."""
-    side = "train" if split == "train" else "eval"
+    side = "train" if config.split == "train" else "eval"
     made = items(
         side=side,
-        size=size or FACTS_SIZE[side],
-        levels=list(levels) or sorted(LEVELS),
-        unanswerable_share=0.5 if share is None else share,
-        bare=bare,
-        seed=seed,
+        size=config.size or FACTS_SIZE[side],
+        levels=list(config.levels) or sorted(LEVELS),
+        unanswerable_share=0.5 if config.unanswerable_share is None else config.unanswerable_share,
+        bare=config.style == "bare",
+        seed=config.seed,
     )
     return [_of_item(item) for item in made]
 
@@ -56,35 +52,19 @@ def _of_item(item: Item) -> Row:
     )
 
 
-def source_rows(
-    name: str,
-    *,
-    split: Split,
-    path: Path | None,
-    revision: str | None,
-    size: int | None,
-    seed: int,
-    share: float | None,
-) -> list[Row]:
+def source_rows(name: str, config: GroundedQAConfig) -> list[Row]:
     """Rows of a published set for one split, in the publisher's order, or `size` of them drawn by `seed`."""
-    source = SOURCES[name]
+    source, split, share, path = SOURCES[name], config.split, config.unanswerable_share, config.file_of(name)
     if split not in source.parts:
-        raise SourceError(
-            f"{name} is an evaluation set and has no {split} split; use split='test', or train on another source"
-        )
-    raw = _read_file(name, path, split) if path else _read_hub(name, source, split, revision)
-    rows = _read_rows(name, source, raw)
+        raise no_split(name, split)
+    rows = READER.typed(name, source, _raw(name, source, config, path), source.read)
     if path is not None and "{split}" not in str(path) and name == "squad":
         rows = [row for row in rows if held_out(row.cluster or "") != (split == "train")]
     rows = usable(name, rows)
-    rows = rows if share is None else balanced(name, rows, share, seed)
+    rows = rows if share is None else balanced(name, rows, share, config.seed)
     if not rows:
-        raise SourceError(f"{name}, split {split!r}: no question is left; check path and unanswerable_share")
-    if size is not None and size > len(rows):
-        raise SourceError(
-            f"{name} has {len(rows)} questions in split {split!r}, {size} were asked for; lower `size`"
-        )
-    return rows if size is None else random.Random(f"{seed}/{name}/{split}").sample(rows, size)
+        raise READER.nothing_left(name, f"split {split!r}", "path and unanswerable_share")
+    return READER.drawn(name, rows, split=split, size=config.size, seed=config.seed)
 
 
 def held_out(article: str) -> bool:
@@ -105,9 +85,7 @@ def usable(name: str, rows: Iterable[Row]) -> list[Row]:
             dropped["with golds that fail their own check"] += 1
         else:
             kept[key] = replace(row, answers=sound)
-    for why, count in dropped.items():
-        if count:
-            logger.info("%s: left out %d questions %s", name, count, why)
+    READER.left_out(name, dropped)
     return list(kept.values())
 
 
@@ -130,8 +108,7 @@ def balanced(name: str, rows: Sequence[Row], share: float, seed: int) -> list[Ro
     for side, of_side in sides.items():
         ranked = sorted(of_side, key=lambda row: _rank(row, seed))
         kept |= {id(row) for row in ranked[: round(total * wanted[side])]}
-    if left_out := len(rows) - len(kept):
-        logger.info("%s: left out %d questions so that %.0f %% have no answer", name, left_out, 100 * share)
+    READER.left_out(name, {f"so that {100 * share:.0f} % have no answer": len(rows) - len(kept)})
     return [row for row in rows if id(row) in kept]
 
 
@@ -139,75 +116,25 @@ def _rank(row: Row, seed: int) -> str:
     return hashlib.sha256(f"{seed}/{row.id or row.passage + row.question}".encode()).hexdigest()
 
 
-def _read_rows(name: str, source: Source, raw: Iterable[Mapping[str, Any]]) -> list[Row]:
-    rows = []
-    for place, row in enumerate(raw):
-        try:
-            rows.append(source.read(row))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise SourceError(
-                f"row {place} of {name} has the fields {sorted(row)}, which this source cannot read "
-                f"({type(error).__name__}: {error}); give a file in the format of {source.hub}"
-            ) from error
-    return rows
-
-
-def _read_file(name: str, path: Path, split: Split) -> list[Mapping[str, Any]]:
-    """JSON lines with the hub's columns, or a SQuAD file. coconot's two parts come from `{split}` = original, contrast."""
+def _raw(name: str, source: QASource, config: GroundedQAConfig, path: Path | None) -> list[Mapping[str, Any]]:
+    """All parts of a split, each row with its part. A file is JSON lines with the hub's columns, or SQuAD's own;
+    coconot's two parts come from `{split}` = original, contrast."""
     found: list[Mapping[str, Any]] = []
-    for part, hub_split in SOURCES[name].parts[split]:
-        file = Path(str(path).replace("{split}", part or hub_split)).expanduser()
-        if not file.is_file():
-            raise SourceError(
-                f"{name}: there is no file {file}; give `path` a file (it may contain {{split}})"
-            )
-        rows = _parse(file)
-        found += rows if part is None else [{**row, "part": row.get("part", part)} for row in rows]
-    return found
-
-
-def _parse(file: Path) -> list[Mapping[str, Any]]:
-    text = file.read_text(encoding="utf-8")
-    if file.suffix == ".json":
-        try:
-            return list(squad_rows(json.loads(text)))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise SourceError(
-                f"{file} is not a SQuAD file ({type(error).__name__}: {error}); `path` must be SQuAD's .json or .jsonl"
-            ) from error
-    rows = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
+    for part, split in source.parts[config.split]:
+        if path is None:
+            rows = READER.from_hub(name, source, subset=part, split=split, revision=config.revision)
+            found += [{**row, "part": part} for row in rows]
             continue
-        try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            raise SourceError(
-                f"{file}, line {number} is not JSON: {error.msg}; `path` must be JSON lines"
-            ) from error
-    return rows
-
-
-def _read_hub(name: str, source: Source, split: Split, revision: str | None) -> list[Mapping[str, Any]]:
-    advice = f"give a local file: path=/data/{name}.jsonl"
-    try:
-        import datasets
-    except ModuleNotFoundError as error:
-        raise SourceError(
-            f"{name} comes from the Hugging Face hub ({source.hub}), which needs the `datasets` package: "
-            f"pip install 'snooze-groundedqa[hub]', or {advice}"
-        ) from error
-    found: list[Mapping[str, Any]] = []
-    for part, hub_split in source.parts[split]:
-        try:
-            rows = datasets.load_dataset(
-                source.hub, part, split=hub_split, revision=revision or source.revision
-            )
-        # datasets raises many types for an unreachable, renamed or gated set; each needs the same advice.
-        except (OSError, ValueError, RuntimeError) as error:
-            raise SourceError(
-                f"{name}: the Hugging Face hub did not give {source.hub} ({type(error).__name__}: {error}); "
-                f"check the network and, for gated sets, HF_TOKEN, or {advice}"
-            ) from error
-        found += [{**row, "part": part} for row in rows]
+        file = READER.find(name, path, split=part or split)
+        rows = _squad(file) if file.suffix == ".json" else READER.parse(file)
+        found += rows if part is None else [{"part": part, **row} for row in rows]
     return found
+
+
+def _squad(file: Path) -> list[Mapping[str, Any]]:
+    try:
+        return list(squad_rows(json.loads(file.read_text(encoding="utf-8"))))
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise SourceError(
+            f"{file} is not a SQuAD file ({type(error).__name__}: {error}); `path` must be SQuAD's .json or .jsonl"
+        ) from error

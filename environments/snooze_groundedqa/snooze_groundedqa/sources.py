@@ -1,13 +1,13 @@
-"""Where published questions come from: one `Source` per data set, each row read into the same `Row`."""
+"""Where published questions come from: one `QASource` per data set, each row read into the same `Row`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
-Split = Literal["train", "eval", "test"]
+from snooze_kit.rows import Source, Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +29,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class QASource(Source):
     """A data set, by hub name and by the columns it has there and in the usual local file."""
 
-    hub: str
-    """Hugging Face name."""
     read: Callable[[Mapping[str, Any]], Row]
     parts: Mapping[Split, tuple[tuple[str | None, str], ...]]
     """Our split → the (configuration, split) pairs of the hub that make it up; no entry = the set has none."""
-    revision: str | None = None
-    """Commit the hub is read at; None = its main branch, pin it with `revision` in the config."""
-    licence: str = ""
 
 
 def _squad(row: Mapping[str, Any]) -> Row:
@@ -82,9 +77,9 @@ def squad_rows(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                 }
 
 
-SOURCES: Mapping[str, Source] = MappingProxyType(
+SOURCES: Mapping[str, QASource] = MappingProxyType(
     {
-        "squad": Source(
+        "squad": QASource(
             hub="rajpurkar/squad_v2",
             read=_squad,
             parts=MappingProxyType(
@@ -96,7 +91,7 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
             ),
             licence="CC BY-SA 4.0",
         ),
-        "coconot": Source(
+        "coconot": QASource(
             hub="allenai/coconot",
             read=_coconot,
             parts=MappingProxyType(

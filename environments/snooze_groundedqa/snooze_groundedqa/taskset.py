@@ -116,30 +116,11 @@ class GroundedQATaskset(vf.Taskset[GroundedQATask, GroundedQAConfig]):
     """Rates that an evaluation reports together, each on its side: name → (side, metric)."""
 
     def load(self) -> Iterator[GroundedQATask]:
-        for source in self.config.chosen:
-            for row in self._rows(source):
-                yield GroundedQATask(self._data(source, row), self.config.task)
-
-    def _rows(self, source: str) -> list[Row]:
         config = self.config
-        if source == "facts":
-            return facts_rows(
-                split=config.split,
-                size=config.size,
-                levels=config.levels,
-                seed=config.seed,
-                share=config.unanswerable_share,
-                bare=config.style == "bare",
-            )
-        return source_rows(
-            source,
-            split=config.split,
-            path=config.paths.get(source, config.path),
-            revision=config.revision,
-            size=config.size,
-            seed=config.seed,
-            share=config.unanswerable_share,
-        )
+        for source in config.chosen:
+            rows = facts_rows(config) if source == "facts" else source_rows(source, config)
+            for row in rows:
+                yield GroundedQATask(self._data(source, row), config.task)
 
     def _data(self, source: str, row: Row) -> GroundedQAData:
         config, side = self.config, "answer" if row.answerable else "abstain"

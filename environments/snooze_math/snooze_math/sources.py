@@ -1,15 +1,15 @@
-"""Where problems come from: one `Source` per data set, each row read into the same `Row`."""
+"""Where problems come from: one `MathSource` per data set, each row read into the same `Row`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
-Split = Literal["train", "eval", "test"]
+from snooze_kit.rows import SplitSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,29 +29,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class MathSource(SplitSource[Row]):
     """A data set, by hub name and by the columns it has there and in the usual local file."""
 
-    hub: str
-    """Hugging Face name."""
-    read: Callable[[Mapping[str, Any]], Row]
-    subset: str | None = None
-    revision: str | None = None
-    """Commit the hub is read at; None = its main branch, pin it with `revision` in the config."""
-    splits: Mapping[Split, str] = field(default_factory=dict)
-    """Our split → the hub's. A missing split is cut from "train" by cluster (see clusters.py)."""
     templated: bool = False
-    """Few stories told many times: near-duplicates are looked for before the split is cut."""
-    licence: str = ""
-
-    @property
-    def cut(self) -> bool:
-        """Whether train and held-out rows are told apart by content, not by the publisher."""
-        return "test" not in self.splits
-
-    @property
-    def evaluation_only(self) -> bool:
-        return "train" not in self.splits
+    """Few stories told many times: near-duplicates are looked for before the split is cut (see clusters.py)."""
 
 
 def number(value: Any) -> str:
@@ -115,9 +97,9 @@ def _dapo(row: Mapping[str, Any]) -> Row:
     return Row(question=question.strip(), answer=str(row["solution"]).strip(), domain="competition")
 
 
-SOURCES: Mapping[str, Source] = MappingProxyType(
+SOURCES: Mapping[str, MathSource] = MappingProxyType(
     {
-        "gsm8k": Source(
+        "gsm8k": MathSource(
             hub="openai/gsm8k",
             subset="main",
             revision="e53f048856ff4f594e959d75785d2c2d37b678ee",
@@ -125,41 +107,41 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
             splits=MappingProxyType({"train": "train", "eval": "test", "test": "test"}),
             licence="MIT",
         ),
-        "gsm8k_platinum": Source(
+        "gsm8k_platinum": MathSource(
             hub="madrylab/gsm8k-platinum",
             subset="main",
             read=_gsm8k,
             splits=MappingProxyType({"eval": "test", "test": "test"}),
             licence="CC BY-SA 4.0",
         ),
-        "math500": Source(
+        "math500": MathSource(
             hub="HuggingFaceH4/MATH-500",
             read=_math,
             splits=MappingProxyType({"eval": "test", "test": "test"}),
             licence="MIT",
         ),
-        "svamp": Source(
+        "svamp": MathSource(
             hub="ChilleD/SVAMP",
             templated=True,
             read=_svamp,
             splits=MappingProxyType({"train": "train"}),
             licence="MIT",
         ),
-        "mawps": Source(
+        "mawps": MathSource(
             hub="MU-NLPC/Calc-mawps",
             templated=True,
             read=_mawps,
             splits=MappingProxyType({"train": "train"}),
             licence="MIT",
         ),
-        "dapo_math": Source(
+        "dapo_math": MathSource(
             hub="open-r1/DAPO-Math-17k-Processed",
             subset="en",
             read=_dapo,
             splits=MappingProxyType({"train": "train"}),
             licence="Apache-2.0",
         ),
-        "deepscaler": Source(
+        "deepscaler": MathSource(
             hub="agentica-org/DeepScaleR-Preview-Dataset",
             read=_math,
             splits=MappingProxyType({"train": "train"}),

@@ -13,7 +13,8 @@ from snooze_kit.verdict import GraderError, Verdict
 
 from snooze_math.config import MathConfig
 from snooze_math.grading.grade import grade_async
-from snooze_math.rows import Row, arithmetic_rows, source_rows
+from snooze_math.rows import arithmetic_rows, source_rows
+from snooze_math.sources import Row
 
 SYSTEM_PROMPT = "Solve the problem. Reason briefly, then give the final answer in \\boxed{}."
 EXAMPLES = (
@@ -85,25 +86,11 @@ class MathTaskset(vf.Taskset[MathTask, MathConfig]):
         return {"source": "arithmetic", "split": split, "size": size, "levels": [9, 10]}
 
     def load(self) -> Iterator[MathTask]:
-        for source in self.config.sources or [self.config.source]:
-            for row in self._rows(source):
-                yield MathTask(self._data(source, row), self.config.task)
-
-    def _rows(self, source: str) -> list[Row]:
         config = self.config
-        if source == "arithmetic":
-            return arithmetic_rows(
-                split=config.split, size=config.size, levels=config.levels, seed=config.seed
-            )
-        return source_rows(
-            source,
-            split=config.split,
-            path=config.paths.get(source, config.path),
-            revision=config.revision,
-            size=config.size,
-            levels=config.levels,
-            seed=config.seed,
-        )
+        for source in config.chosen:
+            rows = arithmetic_rows(config) if source == "arithmetic" else source_rows(source, config)
+            for row in rows:
+                yield MathTask(self._data(source, row), config.task)
 
     def _data(self, source: str, row: Row) -> MathData:
         style = self.config.style

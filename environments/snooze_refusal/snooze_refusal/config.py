@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import verifiers.v1 as vf
 from pydantic import Field, model_validator
 from pydantic_config import BaseConfig
-from snooze_kit.factors import FactorOptions
+from snooze_kit.options import SourceOptions
+from snooze_kit.rows import Split
 
 from snooze_refusal.grade import Outcome
 from snooze_refusal.judge import JudgeConfig
-from snooze_refusal.sides import Side, Split
+from snooze_refusal.sides import Side
 
 SourceName = Literal["contrast", "or_bench", "or_bench_toxic", "wildguardmix", "xstest"]
 
@@ -67,19 +68,18 @@ class RefusalTaskConfig(vf.TaskConfig):
     """A judge model for the bodies; None = rules only."""
 
 
-class RefusalConfig(FactorOptions):
+class RefusalConfig(SourceOptions[SourceName]):
     """`--env.taskset.*` of snooze-refusal."""
+
+    EMBEDDED: ClassVar[tuple[str, ...]] = ("contrast",)
 
     task: RefusalTaskConfig = RefusalTaskConfig()
     """Scores and the judge."""
     source: SourceName = "contrast"
     """The data set; `contrast` is embedded, the others need `path` or the hub."""
-    sources: list[SourceName] = Field(default_factory=list)
-    """Several sets at once, in this order; overrides `source`."""
     path: Path | None = None
-    """A .csv or JSON-lines file of `source`, `{subset}` in it is replaced; None = the Hugging Face hub."""
-    paths: dict[SourceName, Path] = Field(default_factory=dict)
-    """The same per source, for `sources`."""
+    """Local file of `source` with the hub's columns: JSON lines, a JSON list, .csv or .parquet, .gz or not; `{subset}`
+    in it is replaced. None = the Hugging Face hub."""
     revision: str | None = None
     """Hub commit of `source`; None = the main branch (no set has a built-in pin)."""
     split: Split = "train"
@@ -92,23 +92,10 @@ class RefusalConfig(FactorOptions):
     """Only these look-alike mechanisms of `contrast`, the difficulty knob; [] = all 9."""
     sides: list[Side] = Field(default_factory=list)
     """Only these sides; [] = both. One side alone rewards a constant policy: for mixtures and diagnosis."""
-    seed: int = 0
-    """Draws the sample."""
     snooze_factor: float | None = None
     """Passes to skip after a too-easy group, for every task; None = 1 on the refusing side, 2 on the complying."""
     snooze_factors: dict[str, float] = Field(default_factory=dict)
     """The same per side or per category; a category wins over a side, both over `snooze_factor`."""
-
-    @model_validator(mode="after")
-    def _path_has_an_owner(self) -> RefusalConfig:
-        if self.path is not None and (self.sources or self.source == "contrast"):
-            wanted = (
-                "paths = {name = file} beside `sources`" if self.sources else "a `source` other than contrast"
-            )
-            raise ValueError(
-                f"`path` is {self.path}, but it belongs to a single `source` with a file; give {wanted}"
-            )
-        return self
 
     def factor(self, side: Side, domain: str) -> float:
         """The snooze factor of a task."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 Side = Literal["refuse", "comply"]
-Split = Literal["train", "eval", "test"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Where prompts come from besides the embedded set: one `Source` per data set, each row read into the same `Row`."""
+"""Where prompts come from besides the embedded set: one `RefusalSource` per data set, each row read into the same `Row`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from snooze_refusal.sides import Row, Split
+from snooze_kit.rows import Source, Split
+
+from snooze_refusal.sides import Row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,20 +23,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class RefusalSource(Source):
     """A data set, by hub name and by the columns it has there and in a local file of the same format."""
 
-    hub: str
-    """Hugging Face name."""
+    gated: bool = False
     parts: Mapping[Split, Part]
     """Our split → the table it is read from; a split that is missing does not exist."""
     minus: Part | None = None
     """A table whose prompts are taken out of "train": the publisher's own hard subset, kept for evaluation."""
-    revision: str | None = None
-    """Commit the hub is read at; None = its main branch, pin it with `revision` in the config."""
-    gated: bool = False
-    """The publisher hands it out only to accounts that accepted its terms."""
-    licence: str = ""
 
 
 def _safe(row: Mapping[str, Any]) -> Row:
@@ -72,9 +68,9 @@ _TOXIC = Part(subset="or-bench-toxic", split="train", read=_toxic)
 _XSTEST = Part(subset=None, split="test", read=_xstest)
 _WILDTEST = Part(subset="wildguardtest", split="test", read=_wildguard)
 
-SOURCES: Mapping[str, Source] = MappingProxyType(
+SOURCES: Mapping[str, RefusalSource] = MappingProxyType(
     {
-        "or_bench": Source(
+        "or_bench": RefusalSource(
             hub="bench-llm/or-bench",
             parts=MappingProxyType(
                 {
@@ -86,12 +82,12 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
             minus=_HARD,
             licence="CC BY 4.0",
         ),
-        "or_bench_toxic": Source(
+        "or_bench_toxic": RefusalSource(
             hub="bench-llm/or-bench",
             parts=MappingProxyType({"eval": _TOXIC, "test": _TOXIC}),
             licence="CC BY 4.0",
         ),
-        "wildguardmix": Source(
+        "wildguardmix": RefusalSource(
             hub="allenai/wildguardmix",
             parts=MappingProxyType(
                 {
@@ -103,7 +99,7 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
             gated=True,
             licence="ODC-BY 1.0",
         ),
-        "xstest": Source(
+        "xstest": RefusalSource(
             hub="walledai/XSTest",
             parts=MappingProxyType({"eval": _XSTEST, "test": _XSTEST}),
             gated=True,

@@ -113,29 +113,12 @@ class RefusalTaskset(vf.Taskset[RefusalTask, RefusalConfig]):
     """Rates that an evaluation reports together, each on its side: name → (side, metric)."""
 
     def load(self) -> Iterator[RefusalTask]:
-        for source in self.config.sources or [self.config.source]:
-            for row in self._rows(source):
-                if not self.config.sides or row.side in self.config.sides:
-                    yield RefusalTask(self._data(source, row), self.config.task)
-
-    def _rows(self, source: str) -> list[Row]:
         config = self.config
-        if source == "contrast":
-            return embedded_rows(
-                split=config.split,
-                size=config.size,
-                categories=config.categories,
-                mechanisms=config.mechanisms,
-                seed=config.seed,
-            )
-        return source_rows(
-            source,
-            split=config.split,
-            path=config.paths.get(source, config.path),
-            revision=config.revision,
-            size=config.size,
-            seed=config.seed,
-        )
+        for source in config.chosen:
+            rows = embedded_rows(config) if source == "contrast" else source_rows(source, config)
+            for row in rows:
+                if not config.sides or row.side in config.sides:
+                    yield RefusalTask(self._data(source, row), config.task)
 
     def _data(self, source: str, row: Row) -> RefusalData:
         return RefusalData(

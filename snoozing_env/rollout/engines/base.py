@@ -9,7 +9,9 @@ sampler used (after temperature), and says which weights it used. It knows nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -99,4 +101,19 @@ class Engine(Protocol):
         """
         ...
 
+    def lease(self, group: int, n: int) -> AbstractAsyncContextManager[Endpoint]:
+        """The endpoint that serves all turns of a group's n episodes; an `EngineError` inside is laid at its door."""
+        ...
+
     async def close(self) -> None: ...
+
+
+class OneAddress(ABC):
+    """`lease` of an engine that is one server."""
+
+    @abstractmethod
+    async def endpoint(self) -> Endpoint: ...
+
+    @asynccontextmanager
+    async def lease(self, group: int, n: int) -> AsyncIterator[Endpoint]:
+        yield await self.endpoint()

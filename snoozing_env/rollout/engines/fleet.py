@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,6 +36,8 @@ class Member:
     condition: Condition = "serving"
     load: int = 0
     """Completions in progress."""
+    episodes: int = 0
+    """Episodes whose turns go to it."""
     failures: int = 0
     """Times that it went down."""
     resent: int = 0
@@ -140,8 +143,23 @@ class FleetEngine:
                 self._changed.set()
 
     async def endpoint(self) -> Endpoint:
-        """The address of the least loaded engine; an episode keeps to it, and its loss costs that episode."""
+        """The address of the least loaded engine, for whoever asks once."""
         return await self.members[await self._choose(set(), None)].engine.endpoint()
+
+    @asynccontextmanager
+    async def lease(self, group: int, n: int) -> AsyncIterator[Endpoint]:
+        """One engine for all turns of a group's episodes, whose prefix they share; if it fails it is out of service,
+        and the group starts again on another."""
+        index = await self._choose(set(), group)
+        member = self.members[index]
+        member.episodes += n
+        try:
+            yield await member.engine.endpoint()
+        except EngineError as error:
+            self.fail(index, str(error))
+            raise
+        finally:
+            member.episodes -= n
 
     async def close(self) -> None:
         self._started = False
@@ -166,7 +184,7 @@ class FleetEngine:
             await self._changed.wait()
         home = None if group is None else self._home.get(group)
         if home is None or home not in serving:
-            home = min(serving, key=lambda i: (self.members[i].load, i))
+            home = min(serving, key=lambda i: (self.members[i].load + self.members[i].episodes, i))
         if group is not None:
             self._home[group] = home
             if len(self._home) > self._affinity:

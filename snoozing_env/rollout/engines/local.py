@@ -27,7 +27,7 @@ from pydantic import ConfigDict, Field
 from pydantic_config import BaseConfig
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, SamplingParams
+from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, OneAddress, SamplingParams
 
 if TYPE_CHECKING:
     import torch
@@ -68,7 +68,7 @@ class Request:
     reply: asyncio.Future[list[Completion]]
 
 
-class LocalEngine:
+class LocalEngine(OneAddress):
     """An `Engine` over a transformers causal model that somebody else trains."""
 
     def __init__(

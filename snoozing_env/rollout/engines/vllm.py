@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Field
 from pydantic_config import BaseConfig
 
 from snoozing_env.errors import EngineError, did_you_mean
-from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, SamplingParams
+from snoozing_env.rollout.engines.base import Completion, Endpoint, Message, OneAddress, SamplingParams
 from snoozing_env.rollout.engines.vllm_wire import error_text, read_completion, read_json, retry_after
 
 RETRIED_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
@@ -60,7 +60,7 @@ class VllmEngineConfig(BaseConfig):
     """Extra variables for the model's chat template, such as enable_thinking."""
 
 
-class VllmEngine:
+class VllmEngine(OneAddress):
     """`Engine` over one vLLM server. Call `start` in the event loop that will sample.
 
     Versions: vLLM ≥ 0.32 reports the weight version of each choice. Older servers do not, so a completion
