@@ -34,8 +34,8 @@ from tests.train.small import small_recipe
 
 BOUND = 4
 PATIENCE_S = 500.0
-SAME = 2e-4
-"""Nats by which a server's log-prob may differ from torch's for the same weights."""
+SAME = 1e-5
+"""Nats by which a server's log-prob may differ from torch's for the same weights (2.4e-6 seen)."""
 
 
 def fleet_recipe(output: Path) -> Recipe:
@@ -50,7 +50,7 @@ def fleet_recipe(output: Path) -> Recipe:
         weights={"kind": "dir"},
         pacing={"max_staleness": BOUND, "weight_updates": "in-flight"},
         evaluation={"every": 100_000},
-        train={"steps": 100_000, "save_every": 1, "keep_checkpoints": 100_000, "learning_rate": 2e-4},
+        train={"steps": 100_000, "save_every": 1, "keep_checkpoints": 100_000, "learning_rate": 5e-4},
     )
 
 
