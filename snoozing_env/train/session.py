@@ -137,6 +137,7 @@ class Session:
         """Of a checkpoint that has no account."""
         if isinstance(transfer, FleetTransfer):
             transfer.pausing = self.account.engine.time.pause
+            transfer.waiting = self._while_pushing
 
     def run(self, awaitable: Callable[[], Awaitable[T]]) -> T:
         """Run something in the loop that uses the engine, and wait for it."""
@@ -202,6 +203,11 @@ class Session:
             transfer.push(weights, version)
         finally:
             self.supply.call(lambda: pause(-1.0))
+
+    def _while_pushing(self) -> None:
+        """A push that waits for a server is no reason not to stop, unless a step still waits for its loss."""
+        if self.stop_asked and self._pending is None:
+            raise StopAsked
 
     def _meanwhile(self, model: torch.nn.Module) -> None:
         """While groups or an evaluation are awaited: restart servers that died, send weights to those that came back."""

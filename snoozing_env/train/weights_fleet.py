@@ -54,6 +54,8 @@ class FleetTransfer:
         self._transfers, self._fleet, self._in_loop = tuple(transfers), fleet, in_loop
         self._order, self._drain = order, drain
         self._patience_s, self._keep_alive = patience_s, keep_alive
+        self.waiting: Callable[[], None] = lambda: None
+        """Told, now and then, that a push waits; what it raises ends the push."""
         self._version = 0
         self._took_one = False
         self.pausing: Callable[[float], None] = lambda share: None
@@ -92,6 +94,7 @@ class FleetTransfer:
     def _await_one(self, started: float) -> None:
         """Until the fleet's probe finds a server that answers, or patience ends."""
         while all(m.condition == "down" for m in self._fleet.members):
+            self.waiting()
             self._keep_alive()
             if time.monotonic() - started >= self._patience_s:
                 return
