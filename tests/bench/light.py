@@ -78,7 +78,7 @@ def _by_number(parts: Sequence[Part], results: Mapping[str, Mapping[str, Any]]) 
         own = {key: value for key, value in row.items() if key.isdigit()}
         for number, value in (own or dict.fromkeys(part.number.split("-"), row)).items():
             merged.setdefault(number, {})[part.module] = value
-    ordered = sorted(merged.items(), key=lambda item: int(item[0]))
+    ordered = sorted(merged.items(), key=lambda item: (not item[0].isdigit(), item[0].zfill(3)))
     return {number: next(iter(v.values())) if len(v) == 1 else v for number, v in ordered}
 
 

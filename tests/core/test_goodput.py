@@ -198,6 +198,17 @@ def test_a_filtered_group_is_lost_to_the_filter_that_took_it(rewards: list[float
     assert later.engine.reading() == account.engine.reading()
 
 
+def test_an_invalid_rollouts_time_is_lost_in_proportion_to_its_tokens() -> None:
+    clock = Clock()
+    account = Account(GATE, clock)
+    account.engine.start(0)
+    clock.now = 4.0
+    account.engine.land(0)
+    account.engine.finish(group(0, valid=[False, True], tokens=12), "accepted")
+    reading = account.engine.reading()
+    assert (reading["work/lost_failures_s"], reading["work/waiting_s"]) == (1.0, 3.0)
+
+
 def test_an_invalid_rollouts_tokens_are_lost_to_failures_and_the_others_go_with_the_group() -> None:
     account = Account(GATE, Clock())
     account.engine.finish(group(0, valid=[False, True]), "filtered")
@@ -224,6 +235,10 @@ def test_a_cancelled_group_costs_time_and_no_tokens() -> None:
     reading = account.engine.reading()
     assert (reading["work/lost_failures_s"], reading["tokens/generated"]) == (6.0, 0)
     assert reading["engine/failed_s"] == 2.0
+    account.engine.start(1)
+    account.engine.land(1)
+    clock.now = 9.0
+    assert account.engine.reading()["engine/waiting_s"] == 1.0, "a group that was served ends the outage"
 
 
 class Tokens(RuleBasedStateMachine):
@@ -234,6 +249,7 @@ class Tokens(RuleBasedStateMachine):
         self.clock = Clock()
         self.account = Account(GATE, self.clock)
         self.waiting: dict[int, Group] = {}
+        self.flying: list[int] = []
         self.fate: dict[str, int] = {}
         self.generated = 0
         self.seconds = 0.0
@@ -268,6 +284,20 @@ class Tokens(RuleBasedStateMachine):
             self.count("over_age", kept)
         else:
             self.count("too_few_valid" if invalid else "all_min", kept)
+
+    @rule(seconds=st.floats(0, 10))
+    def depart(self, seconds: float) -> None:
+        """A group that stays in flight, until it is cancelled or dies with its process."""
+        self.account.engine.start(-1 - self.next)
+        self.flying.append(-1 - self.next)
+        self.next += 1
+        self.clock.now += seconds
+        self.seconds += seconds
+
+    @precondition(lambda self: self.flying)
+    @rule()
+    def cancel(self) -> None:
+        self.account.engine.cancel(self.flying.pop(), failed=False)
 
     def kept(self, one: Group) -> int:
         return sum(sum(t.mask) for t in one.trajectories if t.valid)
@@ -314,7 +344,7 @@ class Tokens(RuleBasedStateMachine):
     def kill(self, undone: int, idle: float) -> None:
         """A new process: starts up for a while, loads the checkpoint, and counts what the old one did for nothing."""
         text, waiting, fate, self.generated, self.logged, self.seconds = self.disk
-        self.waiting, self.fate, self.logged = dict(waiting), dict(fate), list(self.logged)
+        self.waiting, self.fate, self.logged, self.flying = dict(waiting), dict(fate), list(self.logged), []
         self.account = Account(GATE, self.clock, undone=Undone(seconds=3.0, tokens=undone))
         self.clock.now += idle
         self.account.add(json.loads(text))
@@ -433,3 +463,5 @@ def test_a_group_restored_from_a_journal_is_on_the_books_as_it_finished() -> Non
         account.engine.restore(id, group(id, rewards).outcome, fate)
     reading = account.engine.reading()
     assert (reading["tokens/waiting"], lost(reading)) == (8, {"all_max": 8, "over_age": 8})
+    account.engine.restore(3, group(3, MIXED).outcome, "filtered")
+    assert lost(account.engine.reading())["out_of_band"] == 8, "by a band that this run does not have"
