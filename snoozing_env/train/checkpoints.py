@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ from safetensors import SafetensorError
 
 from snoozing_env.errors import StateError
 
-TORCH_SAYS = ("PytorchStreamWriter", "inline_container")
+TORCH_SAYS = ("PytorchStreamWriter", "inline_container", "iostream error")
 """What the RuntimeError of a failed `torch.save` speaks of."""
 STATE_DIR = "snooze"
 """Folder of the run's own state inside a transformers checkpoint."""
@@ -42,6 +43,8 @@ def named_failure(directory: str | Path) -> Iterator[None]:
     except (OSError, RuntimeError, SafetensorError) as error:
         if isinstance(error, RuntimeError) and not any(word in str(error) for word in TORCH_SAYS):
             raise
+        free = shutil.disk_usage(directory).free
         raise StateError(
-            f"cannot save a checkpoint in {directory}: {error}; earlier checkpoints are intact. Free some space and resume"
+            f"cannot save a checkpoint in {directory}, where {free:,} bytes are free: {error}; earlier checkpoints are intact. "
+            "Free some space and resume"
         ) from error
