@@ -118,7 +118,7 @@ class FleetTransfer:
         def one(index: int) -> None:
             if self._drain:
                 self._in_loop(self._fleet.drain(index))
-            self._in_loop(_call(lambda: self.pausing(1 / len(self._transfers))))
+            self._in_loop(_call(lambda: self._begin(index)))
             try:
                 self._transfers[index].push(tensors, self._version)
             finally:
@@ -126,6 +126,11 @@ class FleetTransfer:
             self._in_loop(_call(lambda: self._fleet.served(index, self._version)))
 
         self._to_each(members, one, "push")
+
+    def _begin(self, index: int) -> None:
+        """A server is about to be sent the weights, and stands still for it."""
+        self._fleet.expect(index, self._version)
+        self.pausing(1 / len(self._transfers))
 
     def _to_each(self, members: Sequence[int], step: Callable[[int], None], name: str) -> None:
         """Run a step for each member; those that fail are out of service, and all failing is an error."""

@@ -28,10 +28,15 @@ class Server:
     version: int = 0
     model: str = "policy"
     pushed: list[int] = field(default_factory=list)
+    expected: list[int] = field(default_factory=list)
     release: threading.Event = field(default_factory=threading.Event)
 
     def set_version(self, version: int) -> None:
         self.version = version
+
+    def expect(self, version: int) -> None:
+        assert version not in self.pushed, "told before the push, not after it"
+        self.expected.append(version)
 
     async def start(self) -> None:
         if not self.up:
@@ -99,6 +104,7 @@ def test_every_server_gets_every_version(loop: LoopThread, order: str):
     fleet.transfer.push(iter(WEIGHTS), 1)
     fleet.transfer.push(iter(WEIGHTS), 2)
     assert [s.pushed for s in fleet.servers] == [[1, 2], [1, 2]]
+    assert [s.expected for s in fleet.servers] == [[1, 2], [1, 2]], "an answer may come before a push returns"
     assert fleet.engine.version == 2
 
 

@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.engines.base import Completion, Endpoint, Engine, Message, SamplingParams
+from snoozing_env.rollout.engines.base import (
+    Completion,
+    Endpoint,
+    Engine,
+    Labelling,
+    Message,
+    SamplingParams,
+)
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +82,12 @@ class FleetEngine:
         for member in self.members:
             if member.condition in _UP:
                 member.engine.set_version(version)
+
+    def expect(self, index: int, version: int) -> None:
+        """The engine at `index` is being sent the weights of `version`, and may answer with them from now on."""
+        engine = self.members[index].engine
+        if isinstance(engine, Labelling):
+            engine.expect(version)
 
     def served(self, index: int, version: int) -> None:
         """The engine at `index` has been sent the weights of `version` and may be asked again."""
