@@ -19,7 +19,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -227,6 +227,29 @@ class VllmServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+class ServerKeeper:
+    """Starts a run's own servers again, on their old ports, when they ended; the fleet notices when they answer."""
+
+    def __init__(self, servers: Sequence[VllmServer], say: Callable[[str], None]) -> None:
+        self._servers, self._say = list(servers), say
+
+    def restart_dead(self) -> None:
+        """Launch what ended. One that ends again and again is given up.
+
+        Raises:
+            EngineError: the last one is; its log's tail is in the message.
+        """
+        for server in [s for s in self._servers if not s.running]:
+            self._say(f"{server.base_url} ended; starting it again")
+            try:
+                server.relaunch()
+            except EngineError as error:
+                self._servers.remove(server)
+                if not self._servers:
+                    raise
+                self._say(f"{server.base_url} is given up, {len(self._servers)} go on: {error}")
 
 
 def free_port() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +21,13 @@ from transformers import (
 )
 from trl import GRPOConfig
 
-from snoozing_env.errors import ConfigError, EngineError
+from snoozing_env.errors import ConfigError
 from snoozing_env.rollout.engines.base import Engine
 from snoozing_env.rollout.engines.fleet import FleetEngine
 from snoozing_env.rollout.engines.local import LocalEngine, LocalEngineConfig
 from snoozing_env.rollout.engines.vllm import VllmEngine, VllmEngineConfig
 from snoozing_env.rollout.loop_thread import LoopThread
-from snoozing_env.rollout.server import VllmServer, VllmServerConfig
+from snoozing_env.rollout.server import ServerKeeper, VllmServer, VllmServerConfig
 from snoozing_env.train.checkpoints import last_whole_checkpoint
 from snoozing_env.train.grpo import async_grpo_arguments, grpo_arguments
 from snoozing_env.train.health import RateByEss
@@ -144,29 +144,6 @@ def _start_servers(
     for server in servers:
         server.wait_ready()
     return servers
-
-
-class ServerKeeper:
-    """Starts a run's own servers again, on their old ports, when they ended; the fleet notices when they answer."""
-
-    def __init__(self, servers: Sequence[VllmServer], say: Callable[[str], None]) -> None:
-        self._servers, self._say = list(servers), say
-
-    def restart_dead(self) -> None:
-        """Launch what ended. One that ends again and again is given up.
-
-        Raises:
-            EngineError: the last one is; its log's tail is in the message.
-        """
-        for server in [s for s in self._servers if not s.running]:
-            self._say(f"{server.base_url} ended; starting it again")
-            try:
-                server.relaunch()
-            except EngineError as error:
-                self._servers.remove(server)
-                if not self._servers:
-                    raise
-                self._say(f"{server.base_url} is given up, {len(self._servers)} go on: {error}")
 
 
 def build_trainer(

@@ -123,7 +123,8 @@ class Killer:
         self.between: Callable[[], None] = lambda: None
         """Called before every start but the first."""
 
-    def run(self, casualties: Sequence[Casualty]) -> Toll:
+    def run(self, casualties: Sequence[Casualty], *, more_steps: int = 6) -> Toll:
+        """`more_steps`: what the last start still does after SIGTERM ended the one before."""
         for casualty in casualties:
             child = self._alive()
             self._await(casualty)
@@ -132,7 +133,7 @@ class Killer:
                 break
             self.toll.kills.append(self._kill(child, casualty))
             self.toll.problems += self.check()
-        self._finish()
+        self._finish(more_steps)
         return self.toll
 
     def _alive(self) -> BaseProcess:
@@ -216,8 +217,11 @@ class Killer:
             )
         path.unlink(missing_ok=True)
 
-    def _finish(self, more_steps: int = 6) -> None:
-        """SIGTERM, and a last start that does a few steps more and ends by itself."""
+    def _finish(self, more_steps: int) -> None:
+        """SIGTERM, and a last start that does a few steps more and ends by itself; 0 = at the recipe's own last step."""
+        if not more_steps:
+            self._end(self._alive(), "the last start")
+            return
         child = self._alive()
         self._until(self._all_serve, PATIENCE_S)
         self._until(lambda: self._trained() >= 1, PATIENCE_S)

@@ -129,7 +129,7 @@ def test_sigterm_ends_the_command_with_a_checkpoint_a_message_and_the_code_of_a_
 def test_a_run_that_dies_before_its_first_checkpoint_goes_on_from_its_journal(tmp_path: Path):
     made = recipe(tmp_path, steps=1000, save_every=50)
     killer = Killer(made, seed=2)
-    toll = killer.run([Casualty("trainer", "any")])
+    toll = killer.run([Casualty("trainer", "any")], more_steps=2)
     assert toll.problems == []
     resumed = [e for e in read_ledger(made.directory / LEDGER) if e["event"] == "resume"]
     assert resumed[0]["step"] == 0

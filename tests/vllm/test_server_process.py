@@ -15,8 +15,13 @@ from pathlib import Path
 import pytest
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.server import VllmServer, VllmServerConfig, serve_command, serve_environment
-from snoozing_env.train.assemble import ServerKeeper
+from snoozing_env.rollout.server import (
+    ServerKeeper,
+    VllmServer,
+    VllmServerConfig,
+    serve_command,
+    serve_environment,
+)
 
 HEALTHY = """
 import http.server, pathlib, subprocess, sys
