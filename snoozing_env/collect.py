@@ -13,13 +13,13 @@ groups a place without filling it, lends its open places to the others and is re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import ceil
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.gates import Admission, GateConfig, Ladder, Rung, judge, refill_size
+from snoozing_env.places import Places, places_of, settle
 from snoozing_env.schedulers import Curriculum, Scheduler
 from snoozing_env.types import Group, Ints
 
@@ -30,9 +30,17 @@ class Collector:
     """What the steps of a run have in common: scheduler, buffer, gate, ladder and the running survival."""
 
     def __init__(
-        self, scheduler: Scheduler, buffer: FreshBuffer, *, gate: GateConfig, ladder: Ladder
+        self,
+        scheduler: Scheduler,
+        buffer: FreshBuffer,
+        *,
+        gate: GateConfig,
+        ladder: Ladder,
+        draw: Callable[[int], Ints] | None = None,
     ) -> None:
+        """`draw`: how n tasks are drawn where not from one dataset in particular; None = by the scheduler."""
         self.scheduler, self.buffer, self.gate, self.ladder = scheduler, buffer, gate, ladder
+        self._draw = scheduler.draw if draw is None else draw
         self.survival: dict[str, float] = {}
         """Running estimate of ρ that sizes the refills: per dataset under exact shares, else one under "". Not one for
         all: the probes of a barren dataset would make the others' refills overshoot, and the surplus grow stale."""
@@ -43,18 +51,7 @@ class Collector:
 
     def places(self, batch: int) -> Places:
         """Whose the places of the next batch are."""
-        scheduler = self.scheduler
-        if not isinstance(scheduler, Curriculum) or not scheduler.exact_batches:
-            return Places(batch)
-        mixture, tasks = scheduler.config.mixture, scheduler.tasks
-        # Half the ladder at most, or a step would end with a partial batch before anybody lends.
-        patience = self.ladder.config.partial_after / 2
-        return Places(
-            batch,
-            scheduler.batch_shares(batch),
-            lend_after=patience if mixture is None else min(mixture.lend_after, patience),
-            dataset_of=lambda task: tasks[task].dataset,
-        )
+        return places_of(self.scheduler, batch, self.ladder.config)
 
     def needs(self, places: Places) -> Mapping[str, int]:
         """Groups to generate by dataset so that about the open places come out; "" = from anywhere."""
@@ -69,91 +66,13 @@ class Collector:
     def draw(self, n: int, wanted: Mapping[str, int] | None) -> Ints:
         """n tasks, of the wanted datasets alone where some are named."""
         if wanted is None or not isinstance(self.scheduler, Curriculum):
-            return self.scheduler.draw(n)
+            return self._draw(n)
         return self.scheduler.draw(n, missing=wanted)
 
     def learn(self, name: str, judged: Sequence[Admission]) -> None:
         """Move a dataset's survival towards that of a round."""
         rate = judged.count("admitted") / max(len(judged), 1)
         self.survival[name] = 0.7 * self.survival.get(name, 1.0) + 0.3 * rate
-
-
-class Places:
-    """The places of one batch: each a dataset's own under exact shares, anybody's otherwise."""
-
-    def __init__(
-        self,
-        batch: int,
-        shares: Mapping[str, int] | None = None,
-        *,
-        lend_after: float = 0.0,
-        dataset_of: Callable[[int], str] = lambda task: "",
-    ) -> None:
-        self.shares: Mapping[str, int] = shares or {}
-        """Places by dataset; empty = nobody's in particular."""
-        self.dataset_of = dataset_of
-        self._lend_after = lend_after
-        self.open = {name: share for name, share in self.shares.items() if share}
-        """Places that wait for a group of their own dataset."""
-        self.free = batch - sum(self.open.values())
-        """Places that any group may fill."""
-        self._lent: set[str] = set()
-        self.barren: set[str] = set()
-        """Datasets that cost too many groups for a place."""
-        self._cost = Counter[str]()
-
-    @property
-    def missing(self) -> int:
-        return self.free + sum(self.open.values())
-
-    @property
-    def givers(self) -> Mapping[str, int] | None:
-        """Who is asked to fill free places, in proportion to its share; None = wherever the scheduler likes."""
-        return {n: s for n, s in self.shares.items() if s and n not in self._lent} or None
-
-    def budget(self, name: str) -> int:
-        """Groups that a dataset's places may still cost."""
-        return max(ceil(self._lend_after * self.shares[name] - self._cost[name]), 1)
-
-    def fill(self, buffer: FreshBuffer, *, version: int) -> list[Group]:
-        """Groups from the buffer, oldest first, each into a place that it may have."""
-        groups = (
-            buffer.take_of(self.open, version=version, dataset_of=lambda g: self.dataset_of(g.outcome.task))
-            if self.open
-            else []
-        )
-        for group in groups:
-            self._close(self.dataset_of(group.outcome.task))
-        rest = buffer.take(self.free, version=version)
-        self.free -= len(rest)
-        return groups + rest
-
-    def _close(self, name: str) -> None:
-        self.open[name] -= 1
-        if not self.open[name]:
-            del self.open[name]
-
-    def lend(self, names: Iterable[str]) -> None:
-        """These have nothing to give: their open places are anybody's for this batch."""
-        for name in names:
-            self._lent.add(name)
-            self.free += self.open.pop(name, 0)
-
-    def lend_dry(self, wanted: Iterable[str], drawn: Sequence[int]) -> bool:
-        """After a draw that came up short: who was wanted and gave nothing has nobody awake. True = there was one."""
-        given = {self.dataset_of(task) for task in drawn}
-        dry = [name for name in wanted if name not in given]
-        self.lend(dry)
-        return bool(dry)
-
-    def charge(self, tasks: Iterable[int]) -> None:
-        """Count generated groups; a dataset that costs more than its places are worth lends them."""
-        if not self.shares:
-            return
-        self._cost.update(self.dataset_of(task) for task in tasks)
-        dear = [name for name in self.open if self._cost[name] >= self._lend_after * self.shares[name]]
-        self.barren.update(dear)
-        self.lend(dear)
 
 
 class Collection:
@@ -267,7 +186,4 @@ class Collection:
         if not self.groups:
             return
         self._owner.ladder.close_step(trained=len(self.groups))
-        places, scheduler = self._places, self._owner.scheduler
-        if places.shares and isinstance(scheduler, Curriculum):
-            trained = Counter(places.dataset_of(group.outcome.task) for group in self.groups)
-            scheduler.settle_batch(places.shares, trained, places.barren)
+        settle(self._owner.scheduler, self._places, self.groups)

@@ -62,6 +62,35 @@ class Ess:
 
 
 @dataclass(frozen=True, slots=True)
+class Drift:
+    """How far the policy has moved from the one that sampled these tokens."""
+
+    distance: float
+    """Mean |r - 1| over tokens; 0 = the same policy."""
+    outside: float
+    """Share of tokens whose ratio lies outside the loss's clip range, whatever their advantage."""
+    clipped: float | None
+    """Share of tokens whose gradient the clip takes away: above the range with a positive advantage, or below it with a
+    negative one. None = advantages unknown."""
+    tokens: int
+
+    @staticmethod
+    def of(log_ratio_T: Floats, advantage_T: Floats | None, *, clamp: tuple[float, float]) -> Drift:
+        """From log-ratios, the advantage at each of them, and the range the loss clamps ratios to."""
+        ratio_T = np.exp(np.clip(log_ratio_T, -_CAP, _CAP))
+        above_T, below_T = ratio_T > clamp[1], ratio_T < clamp[0]
+        lost_T = (
+            None if advantage_T is None else (above_T & (advantage_T > 0)) | (below_T & (advantage_T < 0))
+        )
+        return Drift(
+            distance=float(np.abs(ratio_T - 1.0).mean()),
+            outside=float((above_T | below_T).mean()),
+            clipped=None if lost_T is None else float(lost_T.mean()),
+            tokens=len(ratio_T),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class StalenessReport:
     """What the importance ratios of one batch say."""
 
@@ -71,12 +100,19 @@ class StalenessReport:
     """Sequence-level, by lag in weight updates."""
     clipped_share: float
     """Tokens whose ratio lies outside the loss's clip range."""
+    by_source: Mapping[str, Drift]
+    """Tokens of "fresh" and of "replayed" rollouts apart; a source without any is left out."""
 
     @staticmethod
     def of(
-        log_ratios: Sequence[Floats], ages_n: Sequence[int], *, clamp: tuple[float, float]
+        log_ratios: Sequence[Floats],
+        ages_n: Sequence[int],
+        *,
+        clamp: tuple[float, float],
+        replayed_n: Sequence[bool] = (),
+        advantages_n: Sequence[float] = (),
     ) -> StalenessReport:
-        """From each sequence's [T] log-ratios of sampled tokens and its lag."""
+        """From each sequence's [T] log-ratios of sampled tokens and its lag; () = none is replayed, advantages unknown."""
         sums_n = np.array([float(r.sum()) for r in log_ratios])
         tokens_T = np.concatenate(log_ratios) if log_ratios else np.empty(0)
         age_n = np.asarray(ages_n, np.int64)
@@ -86,7 +122,28 @@ class StalenessReport:
             sequence=Ess.of(sums_n, clamp=clamp),
             by_age={int(a): Ess.of(sums_n[age_n == a], clamp=clamp) for a in np.unique(age_n)},
             clipped_share=float(outside.mean()) if len(tokens_T) else 0.0,
+            by_source=_by_source(log_ratios, replayed_n, advantages_n, clamp),
         )
+
+
+def _by_source(
+    log_ratios: Sequence[Floats],
+    replayed_n: Sequence[bool],
+    advantages_n: Sequence[float],
+    clamp: tuple[float, float],
+) -> dict[str, Drift]:
+    found: dict[str, Drift] = {}
+    for name, wanted in (("fresh", False), ("replayed", True)):
+        own = [i for i in range(len(log_ratios)) if (bool(replayed_n[i]) if replayed_n else False) == wanted]
+        if not sum(len(log_ratios[i]) for i in own):
+            continue
+        advantage_T = (
+            np.concatenate([np.full(len(log_ratios[i]), advantages_n[i]) for i in own])
+            if advantages_n
+            else None
+        )
+        found[name] = Drift.of(np.concatenate([log_ratios[i] for i in own]), advantage_T, clamp=clamp)
+    return found
 
 
 class EssConfig(FrozenConfig):

@@ -1,7 +1,8 @@
 """95 % intervals for accuracies on a finite evaluation set.
 
 Use `wilson` for one answer per task, `clustered` for several: answers to the same task are not independent,
-and pooling them makes the interval too narrow. `paired` compares two measurements of the same tasks.
+and pooling them makes the interval too narrow. `paired` compares two measurements of the same tasks, `over_seeds` is
+about the mean over several runs.
 """
 
 from __future__ import annotations
@@ -78,6 +79,16 @@ def paired(
     error = max(float(change_N.std(ddof=1)), 1 / math.sqrt(n)) / math.sqrt(n)
     half = _t(n - 1, (1 + confidence) / 2) * error
     return Interval(mean - half, mean + half)
+
+
+def over_seeds(values_N: Sequence[float] | Floats) -> Interval:
+    """Interval of a mean over [N] independent runs, one value each; Student's t, so wide for three."""
+    values = np.asarray(values_N, np.float64)
+    if values.ndim != 1 or values.size < 2:
+        raise ValueError(f"got values of shape {values.shape}; wanted an [N] array of N ≥ 2 runs")
+    n = values.size
+    half = _t(n - 1, 0.975) * float(values.std(ddof=1)) / math.sqrt(n)
+    return Interval(float(values.mean()) - half, float(values.mean()) + half)
 
 
 def _t(dof: int, p: float) -> float:

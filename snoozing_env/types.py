@@ -10,7 +10,7 @@ weight updates of the policy and is the only clock a scheduler knows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -102,8 +102,11 @@ class Trajectory:
     version: int = 0
     """Policy version of the first sampled token."""
     last_version: int = 0
-    anchor: bool = False
-    """A stored success used as a positive example: trained by cross-entropy, without an importance ratio (B2)."""
+    stored: bool = False
+    """A stored success in a failed rollout's place, or an anchor; not a rollout of this group (B2)."""
+    anchor: float = 0.0
+    """Advantage of a stored success that is a positive example: trained by cross-entropy, without an importance ratio
+    (B2). 0 = it has a ratio, and its group's advantage."""
     text: str = ""
     """The completion as the grader saw it."""
     error: str = ""
@@ -122,7 +125,18 @@ class Group:
     trajectories: tuple[Trajectory, ...]
     prompt: str = ""
     gold: str = ""
+    replayed: bool = False
+    """Trained before, and handed out again by the replay buffer (B1)."""
 
     @property
     def tokens(self) -> int:
         return self.outcome.tokens
+
+    @property
+    def own_outcome(self) -> GroupOutcome:
+        """What its own rollouts came to: a stored success counts as the failure whose place it took, so that nobody
+        learns from it that the policy solved the task (B2)."""
+        stored_G = np.array([t.stored for t in self.trajectories])
+        if not stored_G.any():
+            return self.outcome
+        return replace(self.outcome, rewards_G=np.where(stored_G, 0.0, self.outcome.rewards_G))

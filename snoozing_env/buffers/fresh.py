@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from pydantic import Field
 
@@ -15,6 +16,8 @@ class FreshConfig(FrozenConfig):
 
     max_staleness: int = Field(default=1, ge=0)
     """Largest allowed lag in weight updates between a group's first token and its training step. 0 = surplus is dropped."""
+    capacity: int = Field(default=4096, ge=1)
+    """Most groups that may wait; the oldest are dropped beyond. A step's surplus stays far below it."""
 
 
 class FreshBuffer:
@@ -24,7 +27,7 @@ class FreshBuffer:
         self.config = config
         self._groups: list[Group] = []
         self.expired = 0
-        """Groups dropped for age since the start of the run."""
+        """Groups dropped, for age or for room, since the start of the run."""
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -35,6 +38,8 @@ class FreshBuffer:
 
     def put(self, groups: Iterable[Group]) -> None:
         self._groups.extend(groups)
+        surplus = max(len(self._groups) - self.config.capacity, 0)
+        self._groups, self.expired = self._groups[surplus:], self.expired + surplus
 
     def take(self, n: int, *, version: int) -> list[Group]:
         """Up to n groups, oldest first, that are within the staleness bound at `version`."""
@@ -65,3 +70,11 @@ class FreshBuffer:
         dropped = len(self._groups) - len(fresh)
         self._groups, self.expired = fresh, self.expired + dropped
         return dropped
+
+    def state(self) -> dict[str, Any]:
+        """JSON-able; the groups are saved beside it."""
+        return {"expired": self.expired}
+
+    def restore(self, state: Mapping[str, Any], groups: Iterable[Group]) -> None:
+        """Continue from saved groups, oldest first, and `state`."""
+        self._groups, self.expired = list(groups), int(state["expired"])

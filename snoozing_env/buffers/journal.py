@@ -64,15 +64,15 @@ class Journal:
         except OSError as error:
             raise StateError(f"cannot open the journal {path}: {error.strerror}") from error
 
-    def append(self, group: Group, fate: str, told: GroupOutcome | None = None) -> None:
-        """Write a group through to the disk; `told` is what the scheduler learned, where that is not its outcome.
+    def append(self, group: Group, fate: str) -> None:
+        """Write a group through to the disk.
 
         Raises:
             StateError: the disk is full; the run cannot promise to lose nothing and must stop.
         """
         body = dump_groups([group]) if fate == "accepted" else b""
         header = json.dumps(
-            {"id": group.id, "key": group.key, "fate": fate, **_told(told or group.outcome)}
+            {"id": group.id, "key": group.key, "fate": fate, **_told(group.own_outcome)}
         ).encode()
         frame = MAGIC + _U32.pack(len(header)) + header + _U32.pack(len(body)) + body
         frame += _U32.pack(zlib.crc32(header + body))

@@ -9,6 +9,7 @@ A replayed group keeps the log-probs of the policy that sampled it, so its impor
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ class ReplayBuffer:
             if self.config.max_uses is not None and self._uses[group.id] >= self.config.max_uses:
                 self._forget(group.id)
         self.replayed += len(taken)
-        return taken
+        return [replace(group, replayed=True) for group in taken]
 
     def expire(self, *, version: int) -> int:
         """Forget what is too old for a step at `version`; returns how many."""

@@ -32,7 +32,13 @@ _SCHEMA = pa.schema(
     + [("reward_G", pa.float64()), ("duration_s", pa.float64()), ("tokens", pa.int64())]
     + [(name, _LISTS[name]) for name in _LISTS]
     + [("reward", pa.float64()), ("valid", pa.bool_()), ("truncated", pa.bool_()), ("version", pa.int64())]
-    + [("last_version", pa.int64()), ("anchor", pa.bool_()), ("text", pa.string()), ("error", pa.string())]
+    + [
+        ("last_version", pa.int64()),
+        ("anchor", pa.float64()),
+        ("stored", pa.bool_()),
+        ("text", pa.string()),
+        ("error", pa.string()),
+    ]
 )
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
 from snoozing_env.pacing.durations import DurationConfig
+from snoozing_env.pacing.tail import TailConfig
 
 OverAge = Literal["drop", "requeue", "keep-corrected"]
 Mode = Literal["sync", "double-buffer", "bounded", "in-flight"]
@@ -32,7 +33,9 @@ class PacingConfig(FrozenConfig):
     max_running: int = Field(default=256, ge=1)
     """Groups in flight at once, whatever the bound allows."""
     group_s: float = Field(default=3600.0, gt=0)
-    """Seconds from a group's dispatch to its last verdict; then it is cancelled, teaches nothing and is counted."""
+    """Seconds from a group's dispatch to its last verdict, in every mode. Rollouts that are unfinished then are
+    cancelled and invalid, never zeros; with `gate.min_valid` valid ones the group is used without them (A5), with
+    fewer it is lost: it teaches nothing, is counted and its task is tried again."""
     patience_s: float = Field(default=120.0, gt=0)
     """Seconds without one finished group, or evaluation, or update of the weights, while the engine fails; then it is
     given up."""
@@ -41,6 +44,9 @@ class PacingConfig(FrozenConfig):
     cancelled, before the run ends with the place where it stands."""
     durations: DurationConfig = DurationConfig()
     """How durations are predicted."""
+    tail: TailConfig | None = None
+    """Tail batching: tasks predicted to be long wait for a round of their own, which pays where a step waits for its
+    slowest group, at max_staleness 0 and 1. None = off."""
 
     @property
     def bound(self) -> int:

@@ -6,13 +6,14 @@ would describe neither.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from snoozing_env.config import FrozenConfig
+from snoozing_env.schedulers.parquet import dump, parse
 from snoozing_env.types import Floats, Ints
 
 
@@ -61,6 +62,18 @@ class Durations:
     def columns(self) -> dict[str, NDArray[np.float32]]:
         """Live arrays by column name, for the sidecar."""
         return {"duration_log": self._log_N, "duration_seen": self._seen_N}
+
+    def to_parquet(self, keys: Sequence[str]) -> bytes:
+        """The columns beside the tasks' durable keys."""
+        return dump(keys, dict(self.columns()))
+
+    def from_parquet(self, data: bytes, index_of: Mapping[str, int]) -> None:
+        """Take over what a saved table says of the tasks that are still there, wherever they now stand."""
+        keys, saved = parse(data)
+        old = np.array([i for i, key in enumerate(keys) if key in index_of], np.int64)
+        new = np.array([index_of[key] for key in keys if key in index_of], np.int64)
+        for name, column in self.columns().items():
+            column[new] = saved[name][old]
 
     def state(self) -> dict[str, float]:
         """The part that is not a column."""

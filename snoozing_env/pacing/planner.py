@@ -10,17 +10,19 @@ step s on (s = v, or v + 1 while step v is being trained) that leaves v + K − 
 than that many groups run or wait when it starts. Each step takes the oldest that have finished, and before a step every
 horizon is checked: of the groups that must be trained by step s + h, no more may be left over than the h steps after s
 can take. While too few of them have finished, the step waits. A step that trained less than B groups breaks the
-argument, so `take` checks the bound again.
+argument, so `take` checks the bound again. Under exact shares of the batch (`quotas`) all this holds for each dataset
+by itself, with its places instead of B.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from snoozing_env.pacing.config import PacingConfig
+from snoozing_env.pacing.quotas import Quotas
 from snoozing_env.types import Group
 
 Fate = Literal["accepted", "filtered", "over_age"]
@@ -71,6 +73,8 @@ class Planner:
         self.counts = Counts()
         self.shrunk = False
         """Whether B ever fell."""
+        self.quotas: Quotas | None = None
+        """Whose the places of a batch are; None = anybody's."""
         self._running: dict[int, Flight] = {}
         self._accepted: list[Group] = []
 
@@ -86,11 +90,48 @@ class Planner:
 
     def room(self) -> int:
         """Groups that may start now and still be trained in time: (v + K − s + 1)·B less what runs or waits."""
-        steps = self.version + self.config.max_staleness - self.step + 1
-        if self.steps is not None:
-            steps = min(steps, self.steps - self.step)
-        ahead = steps * self.batch - len(self._accepted) - len(self._running)
+        if self.quotas is None:
+            ahead = self._steps_ahead * self.batch - len(self._accepted) - len(self._running)
+        else:
+            ahead = sum(self.wanted().values()) + self.free()
         return max(min(ahead, self.config.max_running - len(self._running)), 0)
+
+    @property
+    def _steps_ahead(self) -> int:
+        """Steps that may train what starts now."""
+        steps = self.version + self.config.max_staleness - self.step + 1
+        return steps if self.steps is None else max(min(steps, self.steps - self.step), 0)
+
+    def wanted(self, limit: int | None = None) -> dict[str, int]:
+        """Of the groups that may start, those for places of their own dataset, by dataset (M1)."""
+        if self.quotas is None:
+            return {}
+        return self.quotas.wanted(self.held(), steps=self._steps_ahead, batch=self.batch, limit=limit)
+
+    def free(self) -> int:
+        """Of the groups that may start, those for places that are anybody's."""
+        if self.quotas is None:
+            return self.room()
+        return self.quotas.free(self.held(), steps=self._steps_ahead, batch=self.batch)
+
+    def held(self) -> Counter[str]:
+        """Groups that run or wait, by dataset; under one name without quotas."""
+        return self.waiting() + Counter(self._dataset(flight.task) for flight in self._running.values())
+
+    def waiting(self) -> Counter[str]:
+        """Accepted groups that the next step may train, by dataset."""
+        return Counter(
+            self._dataset(group.outcome.task)
+            for group in self._accepted
+            if self.lag(group) <= self.config.bound
+        )
+
+    def runs(self, name: str) -> bool:
+        """Whether a group of this dataset is in flight."""
+        return any(self._dataset(flight.task) == name for flight in self._running.values())
+
+    def _dataset(self, task: int) -> str:
+        return "" if self.quotas is None else self.quotas.dataset_of(task, self.batch)
 
     def start(self, flight: Flight) -> None:
         if flight.id in self._running:
@@ -124,6 +165,8 @@ class Planner:
     def resize(self, batch: int) -> None:
         """Train B groups per step from the next on; the rest of a batch comes from elsewhere."""
         self.shrunk = self.shrunk or batch < self.batch
+        if self.quotas is not None:
+            self.quotas.resize(batch)
         self.batch = batch
 
     def publish(self, version: int) -> None:
@@ -138,23 +181,38 @@ class Planner:
         """Running groups of which some must finish before the next step, or they can never be trained."""
         if self.config.stragglers == "let-go":
             return ()
-        # One pass over versions, oldest first: a group of weights v must be trained by step v + K.
-        running = Counter(flight.version for flight in self._running.values())
-        accepted = Counter(group.outcome.version for group in self._accepted)
-        still_running = finished = 0
-        for horizon in range(self.config.max_staleness + 1):
-            version = self.step - self.config.max_staleness + horizon
-            still_running, finished = still_running + running[version], finished + accepted[version]
-            later = horizon * self.batch
-            if still_running > later:
-                return tuple(f for f in self._running.values() if version - horizon <= f.version <= version)
+        by_dataset: dict[str, list[Flight]] = {}
+        for flight in self._running.values():
+            by_dataset.setdefault(self._dataset(flight.task), []).append(flight)
+        for name, flights in by_dataset.items():
+            if due := self._due(flights, self._later(name)):
+                return due
+        return ()
+
+    def _later(self, name: str) -> Sequence[int]:
+        """[K + 1] places in the first 0, 1, … K steps after the next, for groups of a dataset."""
+        bound = self.config.max_staleness
+        if self.quotas is None:
+            return [horizon * self.batch for horizon in range(bound + 1)]
+        return self.quotas.later(name, bound, self.batch)
+
+    def _due(self, flights: Sequence[Flight], later: Sequence[int]) -> tuple[Flight, ...]:
+        """Those of which some must finish now: one pass over versions, oldest first, for a group of weights v must be
+        trained by step v + K."""
+        running, still_running = Counter(flight.version for flight in flights), 0
+        oldest = self.step - self.config.max_staleness
+        for horizon, places in enumerate(later):
+            still_running += running[oldest + horizon]
+            if still_running > places:
+                return tuple(f for f in flights if oldest <= f.version <= oldest + horizon)
         return ()
 
     def ready(self) -> bool:
         """Whether the next step can be taken in full."""
-        return (
-            sum(self.lag(g) <= self.config.bound for g in self._accepted) >= self.batch and not self.awaited()
-        )
+        waiting = self.waiting()
+        if self.quotas is not None and not self.quotas.filled(waiting, self.batch):
+            return False
+        return waiting.total() >= self.batch and not self.awaited()
 
     def take(self) -> list[Group]:
         """The ≤ B oldest accepted groups, for the next step; the step counts as trained.
@@ -167,10 +225,23 @@ class Planner:
         self._accepted.sort(key=lambda group: (group.outcome.version, group.id))
         last = sum(self.lag(group) == self.config.bound for group in self._accepted)
         n = max(self.batch, min(last, self.most) if self.shrunk else 0)
-        taken, self._accepted = self._accepted[:n], self._accepted[n:]
+        taken = self._accepted[:n] if self.quotas is None else self._fill_places(self.quotas)
+        ids = {group.id for group in taken}
+        self._accepted = [group for group in self._accepted if group.id not in ids]
         self.counts.trained += len(taken)
         self.step += 1
         return taken
+
+    def _fill_places(self, quotas: Quotas) -> list[Group]:
+        """A batch by datasets; one that is taken before all of its places were filled lends those."""
+        waiting, places = self.waiting(), quotas.next(self.batch)
+        places.lend(quotas.short(waiting, self.batch), filled=waiting)
+        taken = quotas.take(self._accepted, self.batch)
+        if not self.shrunk:
+            return taken
+        ids = {group.id for group in taken}
+        last = [g for g in self._accepted if self.lag(g) == self.config.bound]
+        return taken + [group for group in last if group.id not in ids]
 
     def expire(self) -> list[Group]:
         """Drop accepted groups that are past the bound at the next step."""

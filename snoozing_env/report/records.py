@@ -43,6 +43,8 @@ class StepRecord:
     """Wall seconds since the run started."""
     generated_groups: int | None = None
     trained_groups: int | None = None
+    replayed_groups: int | None = None
+    """Of the trained groups, those that had been trained before (B1)."""
     generated_tokens: int | None = None
     trained_tokens: int | None = None
     survival: float | None = None
@@ -59,6 +61,8 @@ class StepRecord:
     """Over every valid generated rollout, before filtering."""
     pass_rate_histogram: tuple[int, ...] | None = None
     """[10] tasks seen so far by estimated pass rate, bins of 0.1 from 0 to 1."""
+    buffers: Mapping[str, float] | None = None
+    """Of the replay and success buffers: what they hold, and what they gave and dropped since the start (B1, B2)."""
     carried_groups: int | None = None
     """Informative groups kept for the next step (F2)."""
     invalid_rollouts: int | None = None
@@ -82,6 +86,10 @@ class StepRecord:
     """Of the rollouts, by lag in policy versions."""
     outside_clip: float | None = None
     """Share of tokens whose ratio is outside the range of the loss, whatever their advantage."""
+    ratio_distance: Mapping[str, float] | None = None
+    """Mean |importance ratio - 1| of the tokens of "fresh" and of "replayed" rollouts (B1)."""
+    clipped: Mapping[str, float] | None = None
+    """Share of those tokens whose gradient the clip takes away."""
     rate_factor: float | None = None
     """What the learning rate was multiplied with because of the effective sample size."""
     truncated: float | None = None

@@ -20,6 +20,7 @@ OTHERS = tuple(
     Measure(name=name, title=title, note="")
     for name, title in (
         ("generated_groups", "Generated groups"), ("trained_groups", "Trained groups"),
+        ("replayed_groups", "Replayed groups"),
         ("generated_tokens", "Generated tokens"), ("trained_tokens", "Trained tokens"),
         ("snoozed", "Snoozed"), ("woken", "Woken"), ("passes", "Passes"), ("invalid_rollouts", "Invalid rollouts"),
         ("version", "Policy version"), ("seconds", "Seconds"), ("seconds_rollout", "Seconds rollout"),

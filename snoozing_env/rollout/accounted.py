@@ -19,12 +19,12 @@ class AccountedRunner:
     def engine(self) -> Engine:
         return self._runner.engine
 
-    async def run(self, index: int, *, group_id: int) -> Group:
+    async def run(self, index: int, *, group_id: int, within_s: float | None = None) -> Group:
         """As the runner's own; a group that raises, or is cancelled, has ended for the account."""
         self._account.start(group_id)
         whole = failed = False
         try:
-            group = await self._runner.run(index, group_id=group_id)
+            group = await self._runner.run(index, group_id=group_id, within_s=within_s)
             whole = True
         except EngineError:
             failed = True

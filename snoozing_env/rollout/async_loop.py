@@ -1,13 +1,14 @@
 """The asynchronous rollout loop: generation goes on while the trainer trains, never further ahead than the bound.
 
-    fill ── planner.room() ─▶ scheduler.draw ─▶ longest first ─▶ fly ×n ─┬─ finished ─▶ observe ─▶ gate ─▶ planner
+    fill ── planner.room() ─▶ draws.portions ─▶ longest first ─▶ fly ×n ─┬─ finished ─▶ observe ─▶ gate ─▶ planner
       ▲                                                                 └─ lost ─▶ release, pause, fill again
       └── after every finish, every take, every published version
     next_batch ── waits until the planner is ready (or the ladder settles for less) ─▶ B groups, oldest weights first
 
 Everything here runs in one event loop and nothing polls: each event calls `fill`. What goes wrong inside a rollout is
-an invalid trajectory of the group runner; an engine that does not answer costs its groups, which start again, until
-`patience_s` have passed without one that finished.
+an invalid trajectory of the group runner, and so is a rollout that its group's deadline cut off: a group with enough
+others is used without it. An engine that does not answer costs its groups, which start again, until `patience_s` have
+passed without one that finished.
 """
 
 from __future__ import annotations
@@ -22,27 +23,33 @@ import numpy as np
 
 from snoozing_env.errors import EngineError, SaturationError
 from snoozing_env.gates import Admission, GateConfig, Ladder, Rung, judge
-from snoozing_env.pacing import Durations, Fate, Flight, Planner
+from snoozing_env.pacing import Draws, Durations, Fate, Flight, Planner
 from snoozing_env.rollout.loop import StepBatch, saturation_report
 from snoozing_env.schedulers import Scheduler
-from snoozing_env.types import Group, GroupOutcome, Ints
+from snoozing_env.types import Group, GroupOutcome
+
+GRACE_S = 5.0
+"""Seconds after a group's deadline in which its runner must have ended it; then the loop does."""
 
 
 class Runner(Protocol):
     """Rolls out one task; the group runner in a run."""
 
-    async def run(self, index: int, *, group_id: int) -> Group:
-        """A finished group; raises `EngineError` when the engine cannot serve."""
+    async def run(self, index: int, *, group_id: int, within_s: float | None = None) -> Group:
+        """A finished group, at the latest after `within_s`: rollouts that are unfinished then are invalid. Raises
+        `EngineError` when the engine cannot serve."""
         ...
 
 
 class Watcher:
     """Told what becomes of every group, in the loop's thread, after the scheduler was; subclasses keep books."""
 
-    def finished(self, group: Group, fate: Fate, told: GroupOutcome) -> None:
-        """`told` is what the scheduler learned: a rescued group's own outcome, without what was added to it."""
+    def finished(self, group: Group, fate: Fate) -> None: ...
 
     def lost(self, flight: Flight) -> None: ...
+
+    def cut_off(self, group: Group) -> None:
+        """What there is of a lost group, whose deadline left it too few rollouts."""
 
     def expired(self, groups: Sequence[Group]) -> None:
         """Accepted groups that were too old when their step came."""
@@ -95,6 +102,7 @@ class AsyncLoop:
         """`keys` [N]: the tasks' durable keys."""
         self.runner, self.scheduler, self.planner, self.durations = runner, scheduler, planner, durations
         self.gate, self.ladder, self.keys = gate, ladder, keys
+        self.draws = Draws(scheduler, planner, durations, ladder.config)
         self._watcher = watcher or Watcher()
         self.next_group_id = 0
         self._flights: set[asyncio.Task[None]] = set()
@@ -124,6 +132,7 @@ class AsyncLoop:
         if expired:
             self._watcher.expired(expired)
         groups = self.planner.take()
+        self.draws.took()
         self.ladder.close_step(trained=len(groups))
         batch = self._batch(step, groups, expired=len(expired))
         self._tally = Tally(started_s=self._now())
@@ -146,6 +155,7 @@ class AsyncLoop:
         for flight in self._flights:
             flight.cancel()
         await asyncio.gather(*self._flights, return_exceptions=True)
+        self.draws.close()
 
     # -- starting ---------------------------------------------------------------------------------------
 
@@ -160,15 +170,12 @@ class AsyncLoop:
         if rung == "wake":
             self.scheduler.wake(max(batch - len(self.planner.accepted), 1))
         budget = int(self.ladder.config.partial_after * batch) + tally.budget_start - tally.generated
-        room = min(self.planner.room(), max(budget - len(self.planner.running), 1))
-        if self.planner.room() <= 0:
+        room = self.planner.room()
+        if room <= 0:
             return
-        for task in self._longest_first(self.scheduler.draw(room)):
-            self._start(int(task))
-
-    def _longest_first(self, task_B: Ints) -> Ints:
-        """What takes longest starts first, so that it is not what the step waits for (A3)."""
-        return task_B[np.argsort(-self.durations.predict(task_B), kind="stable")]
+        for task_B in self.draws.portions(min(room, max(budget - len(self.planner.running), 1))):
+            for task in task_B.tolist():
+                self._start(task)
 
     def _start(self, task: int, attempt: int = 0) -> None:
         id, self.next_group_id = self.next_group_id, self.next_group_id + 1
@@ -189,13 +196,12 @@ class AsyncLoop:
     # -- finishing --------------------------------------------------------------------------------------
 
     async def _fly(self, flight: Flight) -> None:
+        within_s = self.planner.config.group_s
         try:
-            async with asyncio.timeout(self.planner.config.group_s):
-                group = await self.runner.run(flight.task, group_id=flight.id)
+            async with asyncio.timeout(within_s + GRACE_S):
+                group = await self.runner.run(flight.task, group_id=flight.id, within_s=within_s)
         except TimeoutError:
-            self._lose(flight)
-            # The task may be the reason: it counts as a try, and after a few it waits for its next pass.
-            self.scheduler.observe(_without_verdict(flight))
+            self._give_up(flight, _without_verdict(flight))
         except EngineError as error:
             self._lose(flight)
             self.scheduler.release(flight.task)
@@ -206,7 +212,26 @@ class AsyncLoop:
             raise
         else:
             self._failing_since, self._failures = None, 0
-            self._finish(flight, group, await self._watcher.rescue(group))
+            if self._too_late(flight, group):
+                self._give_up(flight, group.outcome, tokens=group.tokens)
+                self._watcher.cut_off(group)
+            else:
+                self._finish(flight, group, await self._watcher.rescue(group))
+
+    def _too_late(self, flight: Flight, group: Group) -> bool:
+        """Whether the deadline left too little of a group to use; with `min_valid` rollouts it counts (A5)."""
+        few = group.outcome.valid_rewards.size < self.gate.min_valid
+        return few and self._now() - flight.started_s >= self.planner.config.group_s
+
+    def _give_up(self, flight: Flight, outcome: GroupOutcome, *, tokens: int = 0) -> None:
+        """A group that its deadline ended. The task may be the reason: the scheduler counts it as a try without a
+        verdict, and the ladder as one of the groups in which a step found nothing."""
+        self._lose(flight)
+        self.scheduler.observe(outcome)
+        self.draws.ended(flight.task, judged=True)
+        self._tally.generated += 1
+        self._tally.tokens += tokens
+        self._tally.verdicts["too_few_valid"] += 1
 
     def _finish(self, flight: Flight, group: Group, rescued: Group | None) -> None:
         self.scheduler.observe(group.outcome)
@@ -214,13 +239,15 @@ class AsyncLoop:
         verdict = judge(self.gate, group.outcome, wide=self._rung() in ("widen", "wake"))
         used = group if rescued is None else rescued
         fate = self.planner.finish(flight.id, used, admitted=verdict == "admitted" or rescued is not None)
+        self.draws.ended(flight.task, judged=True)
         self._tally.add(group, verdict)
         if fate == "over_age" and self.planner.config.over_age == "requeue":
             self.scheduler.offer(flight.task)
-        self._watcher.finished(used, fate, group.outcome)
+        self._watcher.finished(used, fate)
 
     def _lose(self, flight: Flight) -> None:
         self.planner.lose(flight.id)
+        self.draws.ended(flight.task, judged=False)
         self._watcher.lost(flight)
         self._tally.lost += 1
 
@@ -238,7 +265,11 @@ class AsyncLoop:
         if now >= self._held_until:  # failures of one outage arrive together and count once
             self._failures += 1
             self._held_until = now + min(0.25 * 2**self._failures, 15.0, max(patience - failing, 0.01))
-            asyncio.get_running_loop().call_at(self._held_until, self._resume)
+            asyncio.get_running_loop().call_at(self._held_until, self._go_on)
+
+    def _go_on(self) -> None:
+        self._held_until = 0.0  # asyncio may ring a little early, and nothing rings twice
+        self._resume()
 
     def _resume(self) -> None:
         self.fill()

@@ -7,17 +7,17 @@
 Every turn is recorded as the tokens the policy saw and sampled. Where a later prompt does not continue them exactly
 (a template that drops reasoning, a reply that tokenizes differently), verifiers starts another branch.
 
-Who ends a wait: verifiers' own time-outs, which the constructor fills in where the environment left them open.
+Who ends a wait: verifiers' own time-outs, which the constructor fills in where the environment left them open, and the
+group's deadline. Cancelling an episode frees its runtime and closes its model calls, so that the engine stops too.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import TypeVar
 
-import numpy as np
 import verifiers.v1 as vf
 from pydantic import BaseModel
 from renderers import DefaultRendererConfig
@@ -26,13 +26,16 @@ from renderers.parsers import TOOL_PARSERS
 from verifiers.v1.clients import ModelContext
 from verifiers.v1.clients.base import build_async_openai
 from verifiers.v1.configs.agent import agent_config_fields
+from verifiers.v1.env import RunSlot
 from verifiers.v1.episode import Episode
 from verifiers.v1.trace import Branch, Trace
 from verifiers.v1.utils.compile import validate_pairing
 from verifiers.v1.utils.loaders import load_harness
 
 from snoozing_env.errors import ConfigError, EngineError
-from snoozing_env.rollout.engines.base import Endpoint, Engine, SamplingParams
+from snoozing_env.rollout.cutoff import Attempt, Cutoff
+from snoozing_env.rollout.engines.base import Endpoint, Engine
+from snoozing_env.rollout.plan import RolloutPlan
 from snoozing_env.rollout.trace import tools_of
 from snoozing_env.types import Trajectory
 
@@ -49,37 +52,48 @@ class EpisodeRunner:
     It owns its `env`, whose serving resources come up with the first `run` and go down with `close`.
     """
 
-    def __init__(self, env: vf.Env, engine: Engine, *, deadline_s: float, episode_s: float) -> None:
+    def __init__(
+        self, env: vf.Env, engine: Engine, cutoff: Cutoff, *, deadline_s: float, episode_s: float
+    ) -> None:
         """Bounds the waits of `env` that it left open: each agent's finalizing and scoring and the episode's own
         finalizing by `deadline_s`, the episode by `episode_s`."""
         self.env, self.engine = env, engine
+        self._cutoff = cutoff
         self._stack = AsyncExitStack()
         self._met: set[str] = set()
         """Addresses that an episode was played at."""
         self._opening = asyncio.Lock()
         self._bound_waits(deadline_s, episode_s)
 
-    async def run(self, task: vf.Task, n: int, sampling: SamplingParams, *, seed: int) -> list[Trajectory]:
-        """n episodes of a task as trajectories, invalid where verifiers recorded an error or a time-out.
+    async def run(self, task: vf.Task, plan: RolloutPlan) -> list[Trajectory]:
+        """G episodes of a task as trajectories, invalid where verifiers recorded an error or a time-out, or where the
+        group's deadline came first.
 
         Raises:
             ConfigError: harness, runtime and tools of the environment do not go together, or not with the engine.
             EngineError: the engine has no endpoint, or answered an agent of the policy that it cannot serve.
         """
-        async with self.engine.lease(seed, n) as endpoint:
+        started = plan.n + plan.spare
+        async with self.engine.lease(plan.seed, started) as endpoint:
             await self._open(endpoint)
             _check_fit(self.env, task, endpoint)
-            version = self.engine.version
-            async with asyncio.TaskGroup() as nursery:
-                running = [
-                    nursery.create_task(self.env.run_slot(slot, self._context(endpoint, sampling, seed, k)))
-                    for k, slot in enumerate(self.env.slots(task, n))
-                ]
-            episodes = [one.result() for one in running]
-            failures = [text for episode in episodes for text in _engine_failures(episode, endpoint)]
-            if failures:
-                raise EngineError(f"the engine failed an episode: {failures[0]}")
-        return [self._trajectory(e, version=version, last_version=self.engine.version) for e in episodes]
+            slots = self.env.slots(task, started)
+            attempts = [self._attempt(slot, endpoint, plan, k) for k, slot in enumerate(slots)]
+            return await self._cutoff.run(attempts, wanted=plan.n, deadline=plan.deadline)
+
+    def _attempt(self, slot: RunSlot, endpoint: Endpoint, plan: RolloutPlan, k: int) -> Attempt:
+        version = self.engine.version
+
+        async def play() -> Trajectory:
+            episode = await self.env.run_slot(slot, self._context(endpoint, plan, k))
+            for text in _engine_failures(episode, endpoint):
+                raise EngineError(f"the engine failed an episode: {text}")
+            return self._trajectory(episode, version=version, last_version=self.engine.version)
+
+        def unfinished(reason: str) -> Trajectory:
+            return cut_short(slot.traces, reason, version=version, last_version=self.engine.version)
+
+        return Attempt(play, unfinished)
 
     async def _open(self, endpoint: Endpoint) -> None:
         """What the first episode needs, and the first at an address."""
@@ -90,12 +104,11 @@ class EpisodeRunner:
                 await _learn_context(endpoint, self.engine.model)
                 self._met.add(endpoint.base_url)
 
-    def _context(self, endpoint: Endpoint, sampling: SamplingParams, seed: int, k: int) -> ModelContext:
-        noise = int(np.random.SeedSequence([seed, k]).generate_state(1)[0])
+    def _context(self, endpoint: Endpoint, plan: RolloutPlan, k: int) -> ModelContext:
         config = vf.SamplingConfig(
-            temperature=sampling.temperature,
-            max_tokens=sampling.max_tokens,
-            **({"seed": noise} if endpoint.reseeds else {}),
+            temperature=plan.sampling.temperature,
+            max_tokens=plan.sampling.max_tokens,
+            **({"seed": plan.noise(k)} if endpoint.reseeds else {}),
         )
         return ModelContext(model=self.engine.model, client=_client(endpoint), sampling=config)
 
@@ -127,14 +140,44 @@ def trajectory_of(episode: Episode, *, complete: bool, version: int, last_versio
     (nothing was generated, or by agents of other models only) is an invalid trajectory of a single masked token,
     so that the group keeps its size.
     """
-    branches = [(trace, b) for trace in episode.traces if trace.agent.trainable for b in _sampled(trace)]
-    trace, branch = max(branches, key=lambda pair: sum(pair[1].sampled_mask), default=(None, None))
+    trace, branch = _longest(episode.traces)
     reason = _why_invalid(episode, trace, complete)
     if trace is None or branch is None:
-        return Trajectory(
-            prompt_ids=(0,), completion_ids=(0,), logprobs=(0.0,), mask=(0,), reward=0.0, valid=False,
-            version=version, last_version=last_version, error=reason or "no agent sampled a token to train on",
-        )  # fmt: skip
+        reason = reason or "no agent sampled a token to train on"
+        return unsampled(version=version, last_version=last_version, reason=reason)
+    return _sample_of(trace, branch, reason, version=version, last_version=last_version)
+
+
+def cut_short(traces: Sequence[Trace], reason: str, *, version: int, last_version: int) -> Trajectory:
+    """The invalid trajectory of an episode that was cancelled: what its agents had sampled until then."""
+    trace, branch = _longest(traces)
+    if trace is None or branch is None:
+        return unsampled(version=version, last_version=last_version, reason=reason)
+    return _sample_of(trace, branch, reason, version=version, last_version=last_version)
+
+
+def unsampled(*, version: int, last_version: int, reason: str) -> Trajectory:
+    """An invalid trajectory of a single masked token: a rollout that sampled nothing, or nobody knows what."""
+    return Trajectory(
+        prompt_ids=(0,),
+        completion_ids=(0,),
+        logprobs=(0.0,),
+        mask=(0,),
+        reward=0.0,
+        valid=False,
+        version=version,
+        last_version=last_version,
+        error=reason,
+    )
+
+
+def _longest(traces: Sequence[Trace]) -> tuple[Trace, Branch] | tuple[None, None]:
+    """The branch with the most sampled tokens among those of the trainable agents."""
+    branches = [(trace, b) for trace in traces if trace.agent.trainable for b in _sampled(trace)]
+    return max(branches, key=lambda pair: sum(pair[1].sampled_mask), default=(None, None))
+
+
+def _sample_of(trace: Trace, branch: Branch, reason: str, *, version: int, last_version: int) -> Trajectory:
     ids, mask, logprobs = branch.token_ids, branch.sampled_mask, branch.logprobs
     first = mask.index(True)
     return Trajectory(

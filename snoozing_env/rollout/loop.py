@@ -2,10 +2,11 @@
 
     step.next_draw() ─▶ tasks ─▶ runner ×n (gathered) ─▶ step.add(groups) ─▶ still places open? draw again
                                      │
-                                     └─▶ on_finished: the outcome log
+                                     └─▶ on_finished: the outcome log, stored successes
 
-What is drawn, kept and given up is decided in `snoozing_env.collect`; this is the shell that waits. Every wait here is on the runner's gather, which the engine and the grading deadline bound; no group is in flight
-between two calls, so a checkpoint taken after a step needs no in-flight ledger.
+What is drawn, kept and given up is decided in `snoozing_env.collect`; this is the shell that waits. Every wait here is
+on the runner's gather, which the deadlines of group, rollout and verdict bound; no group is in flight between two
+calls, so a checkpoint taken after a step needs no in-flight ledger.
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
+
+import numpy as np
 
 from snoozing_env.buffers.fresh import FreshBuffer
 from snoozing_env.collect import Collection, Collector
 from snoozing_env.errors import SaturationError
 from snoozing_env.gates import Admission, GateConfig, Ladder, Rung
+from snoozing_env.pacing.rounds import Rounds
 from snoozing_env.rollout.engines.base import Engine
 from snoozing_env.rollout.runner import run_all
 from snoozing_env.schedulers import Scheduler
-from snoozing_env.types import Group
+from snoozing_env.types import Group, GroupOutcome, Ints, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,16 @@ class StepBatch:
     seconds: float
     replayed: int = 0
     """Of the groups, those that were trained before."""
+    anchors: tuple[Trajectory, ...] = ()
+    """Stored successes that are trained beside the groups."""
+
+    @property
+    def to_train(self) -> tuple[Group, ...]:
+        """The groups, then the anchors, which the trainer gets as one more of any size."""
+        if not self.anchors:
+            return self.groups
+        outcome = GroupOutcome(task=0, rewards_G=np.ones(len(self.anchors)), version=self.version)
+        return (*self.groups, Group(id=-1, key="", outcome=outcome, trajectories=self.anchors))
 
     @property
     def trained_tokens(self) -> int:
@@ -76,8 +91,9 @@ class ServedRunner(Protocol):
     @property
     def engine(self) -> Engine: ...
 
-    async def run(self, index: int, *, group_id: int) -> Group:
-        """A finished group; raises `EngineError` when the engine cannot serve."""
+    async def run(self, index: int, *, group_id: int, within_s: float | None = None) -> Group:
+        """A finished group, at the latest after `within_s`: rollouts that are unfinished then are invalid. Raises
+        `EngineError` when the engine cannot serve."""
         ...
 
 
@@ -92,14 +108,23 @@ class SyncLoop:
         *,
         gate: GateConfig,
         ladder: Ladder,
+        group_s: float | None = None,
+        rounds: Rounds | None = None,
         on_finished: Callable[[Sequence[Group], int], None] | None = None,
         rescue: Callable[[Group], Awaitable[Group | None]] | None = None,
     ) -> None:
+        """`group_s`: seconds a group may take; unfinished rollouts are cancelled then (A5). None = no limit.
+        `rounds`: tail batching."""
         self.runner, self.scheduler, self.buffer, self.ladder = runner, scheduler, buffer, ladder
-        self.collector = Collector(scheduler, buffer, gate=gate, ladder=ladder)
+        self._group_s = group_s
+        self._rounds = rounds
+        self._step = (0, 1)
+        """Version that is trained, and its batch."""
+        draw = None if rounds is None else partial(self._draw_in_rounds, rounds)
+        self.collector = Collector(scheduler, buffer, gate=gate, ladder=ladder, draw=draw)
         self.next_group_id = 0
         self._on_finished, self._rescue = on_finished, rescue
-        """Told of every finished group, informative or not, and the version that is trained."""
+        """Told of every finished group, informative or not, and the version that is trained, once the scheduler knows."""
 
     async def collect(self, batch: int, *, version: int) -> StepBatch:
         """The informative groups of one step: `batch` of them, or fewer after the last rung of the ladder.
@@ -112,17 +137,27 @@ class SyncLoop:
             raise RuntimeError(
                 f"the engine serves version {self.runner.engine.version}, the step trains {version}; publish first"
             )
-        started = time.perf_counter()
+        started, self._step = time.perf_counter(), (version, batch)
         step = self.collector.begin(batch, version=version)
         while len(drawn := step.next_draw()):
             first, self.next_group_id = self.next_group_id, self.next_group_id + len(drawn)
-            finished = await run_all(self.runner.run(int(t), group_id=first + i) for i, t in enumerate(drawn))
+            finished = await run_all(
+                self.runner.run(int(t), group_id=first + i, within_s=self._group_s)
+                for i, t in enumerate(drawn)
+            )
+            if self._rounds is not None:
+                for group in finished:
+                    self._rounds.durations.observe(group.outcome.task, group.outcome.duration_s)
+            step.add(finished, await self._rescued(finished))
             if self._on_finished is not None:
                 self._on_finished(finished, version)
-            step.add(finished, await self._rescued(finished))
         if not step.groups:
             raise SaturationError(saturation_report(step.generated, step.verdicts, self.scheduler))
         return self._step_batch(step, started)
+
+    def _draw_in_rounds(self, rounds: Rounds, n: int) -> Ints:
+        version, batch = self._step
+        return rounds.draw(n, step=version, batch=batch)
 
     async def _rescued(self, finished: Sequence[Group]) -> list[Group]:
         """Groups that a stored success gives a gradient."""

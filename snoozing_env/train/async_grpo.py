@@ -140,12 +140,15 @@ class LoopWorker:
         self._offset = 0
         self.lags: dict[int, int] = {}
         """Of the step's groups, by their id: versions between first token and training."""
+        self.replayed: set[int] = set()
+        """Ids of the step's groups that had been trained before."""
 
     def _fetch(self) -> list[RolloutSample]:
         assert self.trainer is not None, "the trainer asks only once it is built"
         step = self.trainer.state.global_step
         groups = self._feed.collect(step, self.trainer.policy)
         self.lags = {group.id: step - group.outcome.version for group in groups}
+        self.replayed = {group.id for group in groups if group.replayed}
         return samples_of(
             groups,
             self._config,
@@ -290,8 +293,14 @@ class SnoozingAsyncGRPOTrainer(AsyncGRPOTrainer):
         now = self._log_probs.flatten()[inputs["token_index"][selected]]
         log_ratio = (now - inputs["old_log_probs"][selected]).double().cpu().numpy()
         segment = inputs["segment_id"][selected].cpu().numpy()
+        advantage = inputs["advantages"][selected].cpu().numpy()
         live = np.unique(segment)
-        health.add([log_ratio[segment == s] for s in live], [self._worker.lags[groups[s]] for s in live])
+        health.add(
+            [log_ratio[segment == s] for s in live],
+            [self._worker.lags[groups[s]] for s in live],
+            replayed=[groups[s] in self._worker.replayed for s in live],
+            advantages=[float(advantage[segment == s][0]) for s in live],
+        )
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         with self.feed.saving():

@@ -15,10 +15,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from snoozing_env.buffers.journal import Entry, Journal, merge_journals, read_journal
 from snoozing_env.buffers.store import dump_groups, parse_groups
 from snoozing_env.files import write_atomically
@@ -31,11 +27,10 @@ from snoozing_env.rollout.accounted import AccountedRunner
 from snoozing_env.rollout.async_loop import AsyncLoop, Watcher
 from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.rollout.loop_thread import LoopThread
-from snoozing_env.train.supply import GROUPS_FILE, Parts
-from snoozing_env.types import Group, GroupOutcome
+from snoozing_env.train.supply import DURATIONS_FILE, GROUPS_FILE, Parts
+from snoozing_env.types import Group
 
 T = TypeVar("T")
-DURATIONS_FILE = "durations.parquet"
 JOURNALS = "journal"
 
 
@@ -84,14 +79,14 @@ class AsyncSupply(Watcher):
 
     # -- Watcher ----------------------------------------------------------------------------------------
 
-    def finished(self, group: Group, fate: Fate, told: GroupOutcome) -> None:
+    def finished(self, group: Group, fate: Fate) -> None:
         """Durable first, then told: a kill in between leaves a group that is restored, not one that is lost."""
         if self._journal is None:
             self._journal = self._open_journal(self._planner.step)
-        self._journal.append(group, fate, told)
+        self._journal.append(group, fate)
         self._ledger.finish(group.id, fate, group.outcome.version)
         self._parts.account.finish(group, fate)
-        self._parts.outcomes.append([replace(group, outcome=told)], step=self._planner.step + 1)
+        self._parts.outcomes.append([replace(group, outcome=group.own_outcome)], step=self._planner.step + 1)
         self._parts.reuse.store(group)
 
     async def rescue(self, group: Group) -> Group | None:
@@ -99,6 +94,10 @@ class AsyncSupply(Watcher):
 
     def lost(self, flight: Flight) -> None:
         self._ledger.lose(flight.id)
+
+    def cut_off(self, group: Group) -> None:
+        """Its rollouts were paid for, and come to nothing for want of others."""
+        self._parts.account.finish(group, "filtered")
 
     def expired(self, groups: Sequence[Group]) -> None:
         self._ledger.expire([group.id for group in groups])
@@ -113,10 +112,8 @@ class AsyncSupply(Watcher):
         """In the loop's thread, so that no group finishes between the snapshot and the new journal."""
         and_also(directory)
         write_atomically(directory / GROUPS_FILE, dump_groups(self._planner.accepted))
-        table = pa.table({"key": [info.key for info in self._parts.infos], **self._durations.columns()})
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink)
-        write_atomically(directory / DURATIONS_FILE, sink.getvalue().to_pybytes())
+        keys = [info.key for info in self._parts.infos]
+        write_atomically(directory / DURATIONS_FILE, self._durations.to_parquet(keys))
         if self._journal is not None:
             self._journal.close()
         self._journal = self._open_journal(self._planner.step)
@@ -127,6 +124,8 @@ class AsyncSupply(Watcher):
             "step": self._planner.step,
             "counts": asdict(self._planner.counts),
             "durations": self._durations.state(),
+            "quotas": None if self._planner.quotas is None else self._planner.quotas.state(),
+            "parked": [self._parts.infos[task].key for task in self._loop.draws.parked],
             "in_flight": [
                 {"id": f.id, "key": f.key, "version": f.version, "attempt": f.attempt}
                 for f in self._planner.running
@@ -138,19 +137,24 @@ class AsyncSupply(Watcher):
 
     def start(self) -> str:
         """Begin a run, or go on with one that died before its first checkpoint."""
-        return self.call(lambda: self._go_on(0, {}, next_id=0, counts=Counts(), in_flight=()))
+        return self.call(lambda: self._go_on(0, {}, next_id=0, counts=Counts(), begun=()))
 
     def _load(self, directory: Path, state: Mapping[str, Any]) -> str:
         waiting = parse_groups((directory / GROUPS_FILE).read_bytes(), self._parts.index_of)
-        self._restore_durations(directory, state["durations"], self._parts.index_of)
+        self._durations.from_parquet((directory / DURATIONS_FILE).read_bytes(), self._parts.index_of)
+        self._durations.restore(dict(state["durations"]))
         self._loop.ladder.dead_streak = int(state["dead_streak"])
-        return self._go_on(
+        parked = [{"id": None, "key": key} for key in state.get("parked", ())]
+        said = self._go_on(
             int(state["step"]),
             {group.id: group for group in waiting},
             next_id=int(state["next_group_id"]),
             counts=Counts(**state["counts"]),
-            in_flight=state["in_flight"],
+            begun=[*state["in_flight"], *parked],
         )
+        if self._planner.quotas is not None:
+            self._planner.quotas.restore(state.get("quotas") or ())
+        return said
 
     def _go_on(
         self,
@@ -159,9 +163,9 @@ class AsyncSupply(Watcher):
         *,
         next_id: int,
         counts: Counts,
-        in_flight: Iterable[Mapping[str, Any]],
+        begun: Iterable[Mapping[str, Any]],
     ) -> str:
-        """From what waited at a step's checkpoint, what the journal has since, and what was in flight."""
+        """From what waited at a step's checkpoint, what the journal has since, and what was in flight or drawn."""
         entries = self._take_over_journals(step)
         for entry in entries:
             self._learn(entry, step)
@@ -174,7 +178,7 @@ class AsyncSupply(Watcher):
         self._planner.restore(step=step, accepted=groups.values(), counts=counts)
         self._loop.next_group_id = next_id = max([next_id, *(entry.id + 1 for entry in entries)])
         index_of, finished = self._parts.index_of, {entry.id for entry in entries}
-        again = [index_of[f["key"]] for f in in_flight if f["id"] not in finished and f["key"] in index_of]
+        again = [index_of[f["key"]] for f in begun if f["id"] not in finished and f["key"] in index_of]
         for task in reversed(again):
             self._parts.scheduler.offer(task)
         version_of = {id: groups[id].outcome.version for id in sorted(groups)}
@@ -197,17 +201,6 @@ class AsyncSupply(Watcher):
         self._parts.account.restore(entry.id, entry.outcome, entry.fate)
         self._parts.outcomes.append([replace(group, outcome=entry.outcome)], step=step + 1)
         self._parts.reuse.store(group)
-
-    def _restore_durations(
-        self, directory: Path, state: Mapping[str, float], index_of: Mapping[str, int]
-    ) -> None:
-        table = pq.read_table(directory / DURATIONS_FILE)
-        keys = table.column("key").to_pylist()
-        old = np.array([i for i, key in enumerate(keys) if key in index_of], np.int64)
-        new = np.array([index_of[key] for key in keys if key in index_of], np.int64)
-        for name, column in self._durations.columns().items():
-            column[new] = table.column(name).to_numpy()[old]
-        self._durations.restore(dict(state))
 
     def _open_journal(self, step: int) -> Journal:
         return Journal(self._journal_path(step))
@@ -233,7 +226,8 @@ class AsyncSupply(Watcher):
 
     def metrics(self) -> dict[str, float]:
         counts = {f"groups/{name}": float(n) for name, n in asdict(self._planner.counts).items()}
-        return counts | {"groups/running": float(len(self._planner.running))}
+        running = {"groups/running": float(len(self._planner.running))}
+        return counts | running | self._parts.runner.metrics()
 
     def interrupt(self, error: BaseException) -> None:
         self.call(lambda: self._loop.interrupt(error))

@@ -38,21 +38,39 @@ class Health:
         self.factor = 1.0
         self._log_ratios: list[Floats] = []
         self._ages: list[int] = []
+        self._replayed: list[bool] = []
+        self._advantages: list[float] = []
         self._sounding: set[str] = set()
 
     # -- the trainer's side -----------------------------------------------------------------------------
 
-    def add(self, log_ratios: Sequence[Floats], ages: Sequence[int]) -> None:
-        """A micro-batch's sequences: [T] log-ratios of their sampled tokens, and their lags in weight updates."""
+    def add(
+        self,
+        log_ratios: Sequence[Floats],
+        ages: Sequence[int],
+        *,
+        replayed: Sequence[bool] = (),
+        advantages: Sequence[float] = (),
+    ) -> None:
+        """A micro-batch's sequences: [T] log-ratios of their sampled tokens, their lags in weight updates, whether they
+        were trained before (() = none), and their advantages (() = unknown)."""
         self._log_ratios += log_ratios
         self._ages += ages
+        self._replayed += replayed or [False] * len(log_ratios)
+        self._advantages += advantages
 
     def rate_factor(self) -> float:
         """Close the batch; returns what the learning rate of its step is to be multiplied with."""
         if self._log_ratios:
-            self.report = StalenessReport.of(self._log_ratios, self._ages, clamp=self._config.clip_range)
+            self.report = StalenessReport.of(
+                self._log_ratios,
+                self._ages,
+                clamp=self._config.clip_range,
+                replayed_n=self._replayed,
+                advantages_n=self._advantages if len(self._advantages) == len(self._log_ratios) else (),
+            )
             self.factor = self.ess.update(self.report.sequence.kish)
-        self._log_ratios, self._ages = [], []
+        self._log_ratios, self._ages, self._replayed, self._advantages = [], [], [], []
         return self.factor
 
     # -- the session's side -----------------------------------------------------------------------------
@@ -90,6 +108,10 @@ class Health:
             "ess_more": {name: value for name, value in more.items() if isfinite(value)},
             "ess_by_lag": {lag: value for lag, value in by_lag.items() if isfinite(value)},
             "outside_clip": self.report.clipped_share,
+            "ratio_distance": {name: drift.distance for name, drift in self.report.by_source.items()},
+            "clipped": {
+                name: d.clipped for name, d in self.report.by_source.items() if d.clipped is not None
+            },
             "rate_factor": self.factor if self._config.ess.scale_learning_rate else None,
         }
 

@@ -116,11 +116,30 @@ class Recipe(FrozenConfig):
         return self
 
     @model_validator(mode="after")
+    def _tail_fits_shares(self) -> Recipe:
+        mixture = getattr(self.scheduler, "mixture", None)
+        if self.pacing.tail is not None and mixture is not None and mixture.shares_of == "batch":
+            raise ValueError(
+                "pacing.tail puts long tasks off to rounds of their own, scheduler.mixture.shares_of 'batch' wants its share "
+                "of every dataset in every batch, the long ones too; drop one of them"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _trainer_fits_engine(self) -> Recipe:
         if self.train.trainer == "async_grpo" and self.engine.kind == "local" and not self.engine.own_weights:
             raise ValueError(
                 "train.trainer 'async_grpo' loads its own model, which engine.kind 'local' cannot share; set "
                 'engine.own_weights, or engine.kind = "vllm"'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _anchors_fit_trainer(self) -> Recipe:
+        if self.success is not None and self.success.use == "anchor" and self.train.trainer == "async_grpo":
+            raise ValueError(
+                "success.use 'anchor' with train.trainer 'async_grpo', whose loss has a ratio for every token; set "
+                'success.use = "importance", or trainer = "grpo"'
             )
         return self
 

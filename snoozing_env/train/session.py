@@ -104,6 +104,9 @@ class Session:
             runner=self.rollouts,
             scheduler=self.scheduler,
             seed=recipe.seed,
+            batch=recipe.train.batch_groups,
+            group_size=recipe.rollout.group_size,
+            wait=max(recipe.buffer.max_staleness, recipe.pacing.max_staleness),
         )
         self.account = Account(recipe.gate, time.monotonic, undone=undone)
         parts = Parts(
@@ -165,15 +168,15 @@ class Session:
             self.evaluate(step, model)
         self._meanwhile(model)  # also where groups never have to be waited for
         size = self.recipe.train.batch_groups
-        fresh = self.reuse.fresh(size, version=step)
+        fresh = self.supply.call(lambda: self.reuse.open(size, version=step))
         self.account.trainer.enter("waiting")
         collected = self.supply.collect(step, groups=fresh, meanwhile=lambda: self._meanwhile(model))
+        batch = self.run(lambda: self.reuse.complete(collected, size))
         self.account.trainer.enter("training")
-        batch = self.reuse.complete(collected, size)
         again = batch.groups[len(collected.groups) :]
         self.supply.call(lambda: self.account.engine.replay(again))
         self._pending = _Pending(batch, self._seconds_sync, time.perf_counter())
-        return batch.groups
+        return batch.to_train
 
     def finish(self, step: int, model: torch.nn.Module) -> None:
         """Measure the final weights."""
@@ -269,6 +272,8 @@ class Session:
             seconds_train=time.perf_counter() - pending.started_training,
             seconds_sync=pending.seconds_sync,
             goodput=goodput,
+            replayed_groups=pending.batch.replayed if self.recipe.replay else None,
+            buffers=self.supply.call(self.reuse.metrics) or None,
             **self.supply.call(self._events.since),
             **self.health.fields(),
         )

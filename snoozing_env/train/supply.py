@@ -18,6 +18,8 @@ from snoozing_env.files import write_atomically
 from snoozing_env.gates import Ladder
 from snoozing_env.goodput import EngineAccount
 from snoozing_env.outcome_log import OutcomeLog
+from snoozing_env.pacing import Durations
+from snoozing_env.pacing.rounds import Rounds
 from snoozing_env.rollout.accounted import AccountedRunner
 from snoozing_env.rollout.loop import StepBatch, SyncLoop
 from snoozing_env.rollout.loop_thread import LoopThread
@@ -29,6 +31,7 @@ from snoozing_env.types import Group, TaskInfo
 
 T = TypeVar("T")
 GROUPS_FILE = "groups.parquet"
+DURATIONS_FILE = "durations.parquet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,7 @@ class SyncSupply:
         self._runner = loop
         self._version = 0
         self._buffer = FreshBuffer(recipe.buffer)
+        self._rounds = _rounds(parts)
         self._round: list[Group] = []
         """Groups generated for the step that is being collected."""
         self.loop = SyncLoop(
@@ -112,6 +116,8 @@ class SyncSupply:
             self._buffer,
             gate=recipe.gate,
             ladder=Ladder(recipe.ladder),
+            group_s=recipe.pacing.group_s,
+            rounds=self._rounds,
             on_finished=self._finished,
             rescue=self._rescue,
         )
@@ -163,22 +169,39 @@ class SyncSupply:
     def save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
         and_also(directory)
         write_atomically(directory / GROUPS_FILE, dump_groups(self._buffer.groups))
+        rounds, keys = self._rounds, [info.key for info in self._parts.infos]
+        if rounds is not None:
+            write_atomically(directory / DURATIONS_FILE, rounds.durations.to_parquet(keys))
         return {
+            "durations": None if rounds is None else rounds.durations.state(),
+            "parked": [] if rounds is None else [keys[task] for task in rounds.parked],
             "survival": self.loop.collector.survival,
             "next_group_id": self.loop.next_group_id,
             "dead_streak": self.loop.ladder.dead_streak,
-            "expired": self._buffer.expired,
+            **self._buffer.state(),
         }
 
     def load(self, directory: Path, state: Mapping[str, Any]) -> str:
-        self._buffer.put(parse_groups((directory / GROUPS_FILE).read_bytes(), self._parts.index_of))
+        groups = parse_groups((directory / GROUPS_FILE).read_bytes(), self._parts.index_of)
+        self._buffer.restore(state, groups)
         self.loop.next_group_id = state["next_group_id"]
         self.loop.collector.survival = _survival(state["survival"])
-        self.loop.ladder.dead_streak, self._buffer.expired = state["dead_streak"], state["expired"]
+        self.loop.ladder.dead_streak = state["dead_streak"]
+        self._load_rounds(directory, state)
         return ""
 
+    def _load_rounds(self, directory: Path, state: Mapping[str, Any]) -> None:
+        """What was put off is offered again; durations are known again."""
+        index_of = self._parts.index_of
+        for key in reversed(state.get("parked", ())):
+            if key in index_of:
+                self._parts.scheduler.offer(index_of[key])
+        if self._rounds is not None and state.get("durations"):
+            self._rounds.durations.from_parquet((directory / DURATIONS_FILE).read_bytes(), index_of)
+            self._rounds.durations.restore(state["durations"])
+
     def metrics(self) -> dict[str, float]:
-        return {}
+        return self._parts.runner.metrics()
 
     def interrupt(self, error: BaseException) -> None: ...
 
@@ -186,6 +209,15 @@ class SyncSupply:
 
     def close(self) -> None:
         self._runner.close()
+
+
+def _rounds(parts: Parts) -> Rounds | None:
+    """Tail batching, if the recipe asks for it."""
+    pacing = parts.recipe.pacing
+    if pacing.tail is None:
+        return None
+    durations = Durations(pacing.durations, [info.duration_s for info in parts.infos])
+    return Rounds(parts.scheduler, durations, pacing.tail)
 
 
 def _survival(saved: float | Mapping[str, float]) -> dict[str, float]:

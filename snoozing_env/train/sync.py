@@ -67,22 +67,25 @@ class Rows:
     """Reward; None = carries nothing (invalid or padding): TRL gives it no advantage and no share of the baseline."""
     version: list[int]
     """Policy version of the first token."""
-    anchor: list[bool]
-    """Trained as a positive example, without an importance ratio."""
+    anchor: list[float]
+    """Advantage of a positive example without an importance ratio; 0 = the row is none."""
+    replayed: list[bool]
+    """Trained before."""
 
 
 def rows_of(groups: Sequence[Group], *, batch: int, group_size: int, pad_id: int) -> Rows:
-    """Exactly batch · group_size rows; missing groups of a partial batch become rows that carry nothing."""
-    rows = Rows([], [], [], [], [], [], [])
+    """Exactly batch · group_size rows: whole groups, then anchors (fewer than a group, perhaps), then rows that carry
+    nothing where the batch is partial."""
+    rows = Rows([], [], [], [], [], [], [], [])
     for group in groups:
         for trajectory in group.trajectories:
-            _append(rows, trajectory)
-    for _ in range((batch - len(groups)) * group_size):
+            _append(rows, trajectory, replayed=group.replayed)
+    for _ in range(batch * group_size - len(rows.outcome)):
         _append(rows, None, pad_id=pad_id)
     return rows
 
 
-def _append(rows: Rows, trajectory: Trajectory | None, *, pad_id: int = 0) -> None:
+def _append(rows: Rows, trajectory: Trajectory | None, *, pad_id: int = 0, replayed: bool = False) -> None:
     live = trajectory is not None and trajectory.valid
     rows.prompt_ids.append(list(trajectory.prompt_ids) if trajectory else [pad_id])
     rows.completion_ids.append(list(trajectory.completion_ids) if trajectory else [pad_id])
@@ -91,7 +94,8 @@ def _append(rows: Rows, trajectory: Trajectory | None, *, pad_id: int = 0) -> No
     rows.env_mask.append(list(trajectory.mask) if trajectory and live else [0] * length)
     rows.outcome.append(trajectory.reward if trajectory and live else None)
     rows.version.append(trajectory.version if trajectory else 0)
-    rows.anchor.append(trajectory is not None and trajectory.anchor)
+    rows.anchor.append(trajectory.anchor if trajectory else 0.0)
+    rows.replayed.append(replayed)
 
 
 def outcome_reward(
@@ -120,7 +124,7 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         self.feed, self.config, self.health = feed, config or TrainConfig(), health
         self._batch_groups = batch_groups
         self._row_scale = 1.0
-        self._rows = Rows([], [], [], [], [], [], [])
+        self._rows = Rows([], [], [], [], [], [], [], [])
         os.environ.setdefault(
             "TRL_EXPERIMENTAL_SILENCE", "1"
         )  # its notice that rollout_func may change; we pin trl
@@ -154,22 +158,25 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         own = own_advantages(self.config, self._rows.outcome, self.num_generations)
         if own is not None:
             output["advantages"] = torch.as_tensor(own).to(output["advantages"])
-        # A column, because TRL shuffles the rows of a batch before it splits them.
+        # Columns, because TRL shuffles the rows of a batch before it splits them.
         output["lag"] = self.state.global_step - torch.tensor(self._rows.version)
+        output["replayed"] = torch.tensor(self._rows.replayed)
         if any(self._rows.anchor):
             self._anchor(output)
         return output
 
     def _anchor(self, output: dict[str, Any]) -> None:
-        """Measure anchors against the present policy: their ratio is 1 and their gradient that of a cross-entropy,
-        weighted by the advantage (B2)."""
+        """Give anchors their own advantage and measure them against the present policy: their ratio is 1 and their
+        gradient that of a cross-entropy (B2)."""
         ids = torch.cat([output["prompt_ids"], output["completion_ids"]], dim=1)
         seen = torch.cat([output["prompt_mask"], output["completion_mask"]], dim=1)
         with torch.no_grad():
             now = super()._get_per_token_logps_and_entropies(
                 self.model, ids, seen, output["completion_ids"].size(1), self.args.per_device_train_batch_size
             )[0]
-        anchors = torch.tensor(self._rows.anchor, device=now.device)
+        weights = torch.tensor(self._rows.anchor, device=now.device) * self._row_scale
+        anchors = weights > 0
+        output["advantages"] = torch.where(anchors, weights.to(output["advantages"]), output["advantages"])
         output["old_per_token_logps"] = torch.where(
             anchors[:, None], now, output["old_per_token_logps"].to(now)
         )
@@ -212,7 +219,12 @@ class SnoozingGRPOTrainer(GRPOTrainer):
         if self.health is not None:
             live = [i for i in range(len(mask)) if mask[i].any()]
             ratios = [log_ratio[i][mask[i]].double().cpu().numpy() for i in live]
-            self.health.add(ratios, [int(inputs["lag"][i]) for i in live])
+            self.health.add(
+                ratios,
+                [int(inputs["lag"][i]) for i in live],
+                replayed=[bool(inputs["replayed"][i]) for i in live],
+                advantages=[float(inputs["advantages"][i]) for i in live],
+            )
 
     def _log_step_metric(self, name: str, value: float) -> None:
         self._metrics["train" if self.model.training else "eval"][name].append(value)

@@ -6,12 +6,14 @@ The loop is the real one; engine and trainer are simulated (tests/rollout/async_
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from snoozing_env.pacing import PacingConfig, Planner
+from snoozing_env.pacing import PacingConfig, Planner, TailConfig
 from snoozing_env.pacing.ledger import audit
 from tests.rollout import async_world
 from tests.rollout.async_world import History, World, play, random_pacing, random_world
@@ -26,31 +28,48 @@ def figures(quick: bool) -> dict[str, Any]:
 
 
 def schedules(n: int) -> dict[str, Any]:
-    """Random schedules with failures, updates and kills; and the same with an off-by-one planted in the bound."""
-    kills = worst = late = 0
+    """Random schedules with failures, deadlines, spares, tail batching, exact shares, updates and kills; and the same
+    with an off-by-one planted in the bound."""
+    worst, totals = 0, Counter[str]()
     bad: list[int] = []
     for seed in range(n):
         config = random_pacing(seed)
         history = play(config, random_world(seed), steps=8)
-        kills, worst = kills + history.kills, max(worst, max(history.lags) - config.bound)
-        if audit(history.events, bound=config.bound):
+        worst = max(worst, max(history.lags, default=0) - config.bound)
+        totals.update({name: getattr(history, name) for name in COUNTED})
+        if audit(history.events, bound=config.bound) or history.leaked or history.unbalanced:
             bad.append(seed)
-    planted = 0
-    real, async_world.Planner = async_world.Planner, _OffByOne
-    try:
-        for seed in range(min(n, 500)):
-            config = random_pacing(seed)
-            late += bool(audit(play(config, random_world(seed), steps=8).events, bound=config.bound))
-            planted += 1
-    finally:
-        async_world.Planner = real
     return {
         "schedules": n,
-        "kills": kills,
+        **totals,
         "schedules_with_a_problem": len(bad),
         "largest_lag_minus_bound": worst,
-        "off_by_one_found": f"in {late} of {planted} schedules",
+        "off_by_one_found": _planted(min(n, 500)),
     }
+
+
+COUNTED = (
+    "kills",
+    "saturated",
+    "cancelled_late",
+    "cancelled_spare",
+    "partial",
+    "parked",
+    "places",
+    "misplaced",
+)
+
+
+def _planted(n: int) -> str:
+    late = 0
+    real, async_world.Planner = async_world.Planner, _OffByOne
+    try:
+        for seed in range(n):
+            config = random_pacing(seed)
+            late += bool(audit(play(config, random_world(seed), steps=8).events, bound=config.bound))
+    finally:
+        async_world.Planner = real
+    return f"in {late} of {n} schedules"
 
 
 class _OffByOne(Planner):
@@ -60,19 +79,25 @@ class _OffByOne(Planner):
 
 def throughput(steps: int) -> dict[str, Any]:
     """Steps per unit of time of each mode at equal work, and dropped shares by quartile of duration."""
+    tail = TailConfig()
     modes = {
         "sync": PacingConfig(max_running=64),
+        "sync, tail batching": PacingConfig(max_running=64, tail=tail),
         "double-buffer": PacingConfig(max_staleness=1, max_running=64),
+        "double-buffer, tail batching": PacingConfig(max_staleness=1, max_running=64, tail=tail),
         "bounded K=8": PacingConfig(max_staleness=8, max_running=64),
         "in-flight K=8": PacingConfig(max_staleness=8, weight_updates="in-flight", max_running=64),
         "naive drop-when-old K=8": PacingConfig(max_staleness=8, stragglers="let-go", max_running=64),
     }
     played = {name: play(config, _long_tailed(), steps=steps) for name, config in modes.items()}
+    known = "sync, tail batching, durations known"
+    played[known] = play(modes["sync, tail batching"], replace(_long_tailed(), known=True), steps=steps)
     rate = {name: steps / history.seconds for name, history in played.items()}
     return {
         "throughput_over_sync": {name: round(r / rate["sync"], 2) for name, r in rate.items()},
         "dropped_by_duration_quartile": {name: _quartiles(history) for name, history in played.items()},
         "largest_lag": {name: max(history.lags) for name, history in played.items()},
+        "slow_fifth_of_trained": {name: _slow_share(history) for name, history in played.items()},
     }
 
 
@@ -84,6 +109,11 @@ def _turns(task: int) -> float:
 
 def _long_tailed() -> World:
     return World(turns=_turns, train_s=1.0, batch=8, n=400)
+
+
+def _slow_share(history: History) -> float:
+    slow = sum(n for task, n in history.trained.items() if task % 5 == 0)
+    return round(slow / history.trained.total(), 3)
 
 
 def _quartiles(history: History) -> list[float]:

@@ -24,7 +24,7 @@ MIXED = np.array([0.0, 1.0] * (GROUP // 2))
 class _Waiting:
     """Rollouts that cost nothing: they only wait their turn."""
 
-    async def run(self, index: int, *, group_id: int) -> Group:
+    async def run(self, index: int, *, group_id: int, within_s: float | None = None) -> Group:
         await asyncio.sleep(0.01)
         outcome = GroupOutcome(task=index, rewards_G=MIXED, duration_s=0.01, tokens=8)
         return Group(id=group_id, key=f"t{index}", outcome=outcome, trajectories=())

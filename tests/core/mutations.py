@@ -22,7 +22,7 @@ class Mutation:
     """One promise, taken out."""
 
     file: str
-    """Below snoozing_env/schedulers."""
+    """Below snoozing_env/schedulers, or wherever its suite looks."""
     old: str
     """Regular expression."""
     new: str
@@ -121,16 +121,24 @@ def broken_laws(
     examples: int = 25,
 ) -> dict[str, list[str]]:
     """Laws that each kind breaks in a copy of the package, mutated or (None) as it is; all laws, or those named."""
+    change = None if mutation is None else (f"schedulers/{mutation.file}", mutation.old, mutation.new)
+    return run_over_a_copy(SUITE, [list(kinds), list(laws), examples], folder, change)
+
+
+def run_over_a_copy(
+    suite: str, argument: object, folder: Path, change: tuple[str, str, str] | None
+) -> dict[str, list[str]]:
+    """What a suite prints, run over a copy of the package; `change`: file below it, expression, what replaces it."""
     package = folder / "snoozing_env"
     shutil.copytree(ROOT / "snoozing_env", package, ignore=shutil.ignore_patterns("__pycache__"))
-    if mutation is not None:
-        source = package / "schedulers" / mutation.file
-        text, count = re.subn(mutation.old, lambda _: mutation.new, source.read_text())
+    if change is not None:
+        file, old, new = change
+        text, count = re.subn(old, lambda _: new, (package / file).read_text())
         if count != 1:
-            raise ValueError(f"{mutation.old!r} stands {count} times in {mutation.file}; once is wanted")
-        source.write_text(text)
+            raise ValueError(f"{old!r} stands {count} times in {file}; once is wanted")
+        (package / file).write_text(text)
     done = subprocess.run(
-        [sys.executable, "-c", SUITE, json.dumps([list(kinds), list(laws), examples])],
+        [sys.executable, "-c", suite, json.dumps(argument)],
         cwd=folder,  # `-c` puts it first on the path
         env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,20 @@ def test_groups_come_back_whole_in_the_order_in_which_they_finished(written: Pat
     assert entries[1].group is None
     assert entries[1].outcome.rewards_G.tolist() == [0.0, 1.0]
     assert entries[1].outcome.duration_s == 0.1
+
+
+def test_a_stored_success_reaches_the_trainer_again_and_teaches_the_scheduler_nothing(tmp_path: Path):
+    plain = group(3)
+    lent = replace(plain.trajectories[1], stored=True, anchor=0.5)
+    joined = replace(plain, trajectories=(plain.trajectories[0], lent))
+    journal = Journal(tmp_path / "journal")
+    journal.append(joined, "accepted")
+    journal.close()
+    (entry,) = read_journal(journal.path, INDEX)
+    assert entry.outcome.rewards_G.tolist() == [0.0, 0.0], "the policy did not solve it"
+    assert entry.group is not None
+    assert entry.group.trajectories == joined.trajectories
+    assert entry.group.outcome.rewards_G.tolist() == [0.0, 1.0]
 
 
 def test_a_journal_cut_at_any_byte_gives_the_frames_before_the_cut(written: Path):
@@ -105,14 +120,3 @@ def test_merged_journals_hold_every_whole_frame_once_and_nothing_hides_behind_a_
     journal.append(group(4), "accepted")
     journal.close()
     assert ids_of(first) == [0, 1, 2, 3, 4]
-
-
-def test_what_the_scheduler_learned_is_kept_apart_from_what_was_added_to_a_group(tmp_path: Path):
-    told = GroupOutcome(task=1, rewards_G=np.zeros(2), version=1)
-    journal = Journal(tmp_path / "journal")
-    journal.append(group(1), "accepted", told)
-    journal.close()
-    (entry,) = read_journal(journal.path, INDEX)
-    assert entry.outcome.rewards_G.tolist() == [0.0, 0.0]
-    assert entry.group is not None
-    assert entry.group.outcome.rewards_G.tolist() == [0.0, 1.0]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from snoozing_env.intervals import clustered, wilson
+from snoozing_env.intervals import clustered, over_seeds, wilson
 from snoozing_env.report.scale import nice_ticks, share, short, spread
 from snoozing_env.report.svg import MAX_POINTS, Axis, Series, buckets, line_chart
 
@@ -77,6 +77,13 @@ def test_clustered_covers_the_truth_95_times_in_100() -> None:
 def test_tasks_without_spread_are_not_taken_for_certainty() -> None:
     assert clustered([1.0] * 12) == wilson(12, 12)
     assert clustered([0.25]) == wilson(0.25, 1)
+
+
+def test_few_runs_have_a_wide_interval() -> None:
+    low, high = over_seeds([0.1, 0.2, 0.3])
+    assert (low, high) == pytest.approx((0.2 - 4.3027 * 0.1 / 3**0.5, 0.2 + 4.3027 * 0.1 / 3**0.5), abs=1e-4)
+    with pytest.raises(ValueError, match="N ≥ 2 runs"):
+        over_seeds([0.1])
 
 
 @pytest.mark.parametrize("means", [[], [[0.5]], [0.5, math.nan], [1.2]])

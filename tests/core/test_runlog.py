@@ -35,11 +35,11 @@ RUN = RunRecord(
     datasets=("d",),
 )
 FULL_STEP = StepRecord(
-    step=7, version=6, seconds=1.5, generated_groups=9, trained_groups=4, generated_tokens=900, trained_tokens=400,
+    step=7, version=6, seconds=1.5, generated_groups=9, trained_groups=4, replayed_groups=2, generated_tokens=900, trained_tokens=400,
     survival=0.5, asleep_share=0.25, snoozed=1, woken=2, forgotten=1, passes=0.75, reward_mean=0.5,
-    pass_rate_histogram=(1, 0, 0, 0, 2, 0, 0, 0, 0, 5), carried_groups=1, invalid_rollouts=0, lag_mean=0.0, loss=-0.01,
+    pass_rate_histogram=(1, 0, 0, 0, 2, 0, 0, 0, 0, 5), buffers={"replay/held": 4.0}, carried_groups=1, invalid_rollouts=0, lag_mean=0.0, loss=-0.01,
     grad_norm=0.3, clip_fraction=0.01, entropy=0.7, ratio_mean=1.0, logprob_gap=3e-5, ess_token=0.99, ess_sequence=0.8,
-    ess_more={"token, clamped": 1.0}, ess_by_lag={"0": 1.0, "2": 0.7}, outside_clip=0.02, rate_factor=0.9, truncated=0.1, rungs=("widen",),
+    ess_more={"token, clamped": 1.0}, ess_by_lag={"0": 1.0, "2": 0.7}, outside_clip=0.02, ratio_distance={"fresh": 0.0, "replayed": 0.1}, clipped={"replayed": 0.05}, rate_factor=0.9, truncated=0.1, rungs=("widen",),
     goodput={"time/training_s": 0.4, "tokens/trained": 400}, fallback=0, seconds_rollout=1.0, seconds_train=0.4, seconds_sync=0.1, tasks=("k1", "ключ\n"),
 )  # fmt: skip
 EVAL = EvalRecord(

@@ -21,7 +21,7 @@ from snoozing_env.rollout.loop_thread import LoopThread
 from snoozing_env.rollout.runner import GroupRunner, RolloutConfig
 from snoozing_env.schedulers import build_scheduler
 from snoozing_env.testing.clock import run_jumping
-from snoozing_env.types import Group, GroupOutcome
+from snoozing_env.types import Group
 from tests.rollout.scripted import ScriptedEngine
 
 WORDS = tuple(f"w{i}" for i in range(60))
@@ -35,7 +35,7 @@ class Seen(Watcher):
         self.groups: list[Group] = []
         self.lost_keys: list[str] = []
 
-    def finished(self, group: Group, fate: Fate, told: GroupOutcome) -> None:
+    def finished(self, group: Group, fate: Fate) -> None:
         self.groups.append(group)
 
     def lost(self, flight: Flight) -> None:

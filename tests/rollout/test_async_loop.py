@@ -23,28 +23,38 @@ MIXED = np.array([0.0, 1.0, 1.0, 0.0])
 
 @dataclass
 class TimedRunner:
-    """Rollouts that take `seconds(task)` and give `rewards(task)`; `down` is when the engine answers nothing."""
+    """Rollouts that take `seconds(task)` and give `rewards(task)`; `stragglers(task)` of the last ones never end, and
+    `down` is when the engine answers nothing."""
 
     planner: Planner
     seconds: Callable[[int], float] = lambda task: 1.0
     rewards: Callable[[int], np.ndarray] = lambda task: MIXED
+    stragglers: Callable[[int], int] = lambda task: 0
     down: tuple[float, float] = (0.0, 0.0)
     started: list[int] = field(default_factory=list)
 
-    async def run(self, index: int, *, group_id: int) -> Group:
+    async def run(self, index: int, *, group_id: int, within_s: float | None = None) -> Group:
         loop = asyncio.get_running_loop()
         version = self.planner.version
         self.started.append(index)
         if self.down[0] <= loop.time() < self.down[1]:
             raise EngineError("connection refused")
-        await asyncio.sleep(self.seconds(index))
+        stragglers = self.stragglers(index)
+        takes = 1e9 if stragglers else self.seconds(index)
+        cut = within_s is not None and takes > within_s
+        await asyncio.sleep(within_s if cut and within_s else takes)
         if self.down[0] <= loop.time() < self.down[1]:
             raise EngineError("connection reset")
+        rewards = self.rewards(index)
+        valid = np.arange(rewards.size) < (
+            rewards.size - (stragglers or rewards.size) if cut else rewards.size
+        )
         outcome = GroupOutcome(
             task=index,
-            rewards_G=self.rewards(index),
+            rewards_G=rewards,
+            valid_G=valid,
             version=version,
-            duration_s=self.seconds(index),
+            duration_s=within_s if cut and within_s else takes,
             tokens=8,
         )
         return Group(id=group_id, key=f"t{index}", outcome=outcome, trajectories=())
@@ -163,6 +173,25 @@ def test_a_group_past_its_deadline_is_cancelled_teaches_nothing_and_is_counted()
     scheduler = loop.scheduler
     assert isinstance(scheduler, Curriculum)
     assert not scheduler.difficulty.visits_N[::5].any()
+
+
+def test_a_group_with_enough_rollouts_at_its_deadline_is_trained_without_its_stragglers():
+    loop = build(PacingConfig(max_staleness=1, group_s=10.0), stragglers=lambda task: task % 4)
+    batches, _ = train(loop, steps=40)
+    valid = {g.outcome.task % 4: g.outcome.valid_rewards.tolist() for b in batches for g in b.groups}
+    assert valid == {0: [0, 1, 1, 0], 1: [0, 1, 1], 2: [0, 1]}, "one rollout alone has no baseline"
+    assert loop.planner.counts.lost > 0
+    assert loop.planner.balance() == 0
+    scheduler = loop.scheduler
+    assert isinstance(scheduler, Curriculum)
+    assert scheduler.difficulty.visits_N[2::4].any()
+    assert not scheduler.difficulty.visits_N[3::4].any(), "unfinished is not failed"
+
+
+def test_a_pool_whose_groups_never_end_in_time_is_a_saturated_one_and_no_endless_wait():
+    loop = build(PacingConfig(max_staleness=1, group_s=10.0), seconds=lambda task: 1e6)
+    with pytest.raises(SaturationError, match=r"with too few valid rollouts"):
+        train(loop, steps=3)
 
 
 def test_a_saturated_pool_ends_with_the_reason():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from snoozing_env.pacing import Planner
@@ -17,8 +19,10 @@ def problems_of(seed: int) -> list[str]:
     config = random_pacing(seed)
     history = play(config, random_world(seed), steps=8)
     found = audit(history.events, bound=config.bound)
-    if max(history.lags) > config.bound:
+    if max(history.lags, default=0) > config.bound:
         found.append(f"lag {max(history.lags)}")
+    if history.leaked or history.unbalanced:
+        found.append(f"{history.leaked} tasks leaked, {history.unbalanced} groups unaccounted for")
     return found
 
 
@@ -28,11 +32,20 @@ def test_no_schedule_trains_past_the_bound_loses_a_finished_group_or_trains_one_
 
 
 def test_schedules_reach_what_they_are_for():
-    histories: list[History] = [play(random_pacing(s), random_world(s), steps=8) for s in range(20)]
-    assert sum(h.kills for h in histories) > 5
-    assert sum(h.counts.lost for h in histories) > 5
-    assert sum(h.counts.filtered for h in histories) > 5
-    assert sum(h.counts.over_age + h.counts.expired for h in histories) > 0
+    histories: list[History] = [play(random_pacing(s), random_world(s), steps=8) for s in range(SCHEDULES)]
+
+    def total(count: Callable[[History], int]) -> int:
+        return sum(map(count, histories))
+
+    assert total(lambda h: h.kills) > 15
+    assert total(lambda h: h.counts.lost) > 15
+    assert total(lambda h: h.counts.filtered) > 15
+    assert total(lambda h: h.counts.over_age + h.counts.expired) > 0
+    assert total(lambda h: h.cancelled_late) > 15, "deadlines"
+    assert total(lambda h: h.cancelled_spare) > 15, "redundant rollouts"
+    assert total(lambda h: h.partial) > 0, "groups trained without their stragglers"
+    assert total(lambda h: h.parked) > 0, "tail batching"
+    assert total(lambda h: h.places) > 100, "exact shares"
     assert max(max(h.lags) for h in histories) >= 2
 
 

@@ -27,10 +27,15 @@ class Books(Watcher):
 
     account: Account
     finished_groups: int = 0
+    cut_off_groups: int = 0
 
     def finished(self, group: Group, fate: Fate) -> None:
         self.finished_groups += 1
         self.account.engine.finish(group, fate)
+
+    def cut_off(self, group: Group) -> None:
+        self.cut_off_groups += 1
+        self.account.engine.finish(group, "filtered")
 
     def expired(self, groups: Sequence[Group]) -> None:
         self.account.engine.expire(groups)
@@ -84,11 +89,15 @@ def test_every_second_and_every_token_is_accounted_for_whatever_happens(seed: in
     work = sum(value for name, value in now.items() if name.startswith("work/"))
     assert work == pytest.approx(now["engine/generating_s"])
     assert account.engine.fates.balance() == 0
-    assert now["tokens/generated"] == 8 * books.finished_groups
+    assert now["tokens/generated"] == 8 * (books.finished_groups + books.cut_off_groups)
     assert now["tokens/trained"] == 8 * counts.trained
     assert now["tokens/waiting"] == 8 * len(loop.planner.accepted)
     assert now["tokens/lost_staleness"] == 8 * (counts.over_age + counts.expired)
-    assert now["tokens/lost_filters/all_max"] == 8 * counts.filtered
+    verdicts = ("all_max", "all_min", "no_spread", "too_few_valid")
+    untaught = sum(
+        value for name, value in now.items() if name.endswith(verdicts) and name.startswith("tokens/")
+    )
+    assert untaught == 8 * (counts.filtered + books.cut_off_groups)
     sums = added_up(logged)
     assert sum(sums.get(f"time/{phase}_s", 0) for phase in PHASES) == pytest.approx(account.closed_s)
     gone = sum(sums.get(f"tokens/lost_{family}", 0) for family in LOST)
@@ -121,7 +130,7 @@ def test_an_outage_of_the_engine_is_failed_time_and_its_groups_are_lost_to_failu
     class Down(SimulatedEngine):
         refuses: int = 2
 
-        async def run(self, index: int, *, group_id: int) -> Group:
+        async def run(self, index: int, *, group_id: int, within_s: float | None = None) -> Group:
             self.refuses, failing = self.refuses - 1, self.refuses > 0
             return await (replace(self, world=replace(self.world, fail=1.0)) if failing else super()).run(
                 index, group_id=group_id

@@ -25,7 +25,7 @@ class LearnerRunner:
         self.world, self.rollouts = world, rollouts
         self.engine = SimpleNamespace(version=0)
 
-    async def run(self, index: int, *, group_id: int) -> Group:
+    async def run(self, index: int, *, group_id: int, within_s: float | None = None) -> Group:
         rewards = self.world.sample(np.array([index]), self.rollouts)[0]
         outcome = GroupOutcome(task=index, rewards_G=rewards, version=self.engine.version)
         return Group(id=group_id, key=self.world.tasks[index].key, outcome=outcome, trajectories=())

@@ -144,7 +144,14 @@ def test_other_examples_another_seed_or_another_shape_have_another_folder(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "field", [{"text_weight": 0.1}, {"final_rate": 1.0}, {"rise_steps": 9}, {"enough_loss": 0.2}]
+    "field",
+    [
+        {"text_weight": 0.1},
+        {"final_rate": 1.0},
+        {"rise_steps": 9},
+        {"enough_loss": 0.2},
+        {"careless_at": "all"},
+    ],
 )
 def test_a_younger_field_changes_the_key_only_where_it_changes_the_weights(field):
     assert content_key(LabConfig(), [("1+1=", "2")]) == "e2ce9f49bbb050d2", (
@@ -206,6 +213,17 @@ def test_careless_demonstrations_change_one_answer_character_of_marked_prompts_o
     assert set(wrong["12+34="]) == {0}
     assert set(wrong["50-20="]) == {0, 1}
     assert np.mean(wrong["50-20="]) == pytest.approx(0.5, abs=0.04)
+
+
+def test_a_demonstration_that_slips_at_all_is_wrong_in_every_character(tokenizer):
+    truth = {"50-20=": "30", "99+99=": "198", "9-2=": "7"}
+    rows = tokenize(list(truth.items()), tokenizer, context=64)
+    config = WarmupConfig(batch=600, careless=0.5, careless_at="all", steps=1, careless_steps=1)
+    ids, _ = Demonstrations(rows, config, seed=0).draw(careless=0.5)
+    for text in tokenizer.batch_decode(ids):
+        prompt, answer = text.replace("<pad>", "").removeprefix("<user>").split("<assistant>")
+        pairs = list(zip(answer.removesuffix("<eos>"), truth[prompt], strict=True))
+        assert sum(a != b for a, b in pairs) in (0, len(pairs))
 
 
 def test_a_text_weight_teaches_the_prompt_too_and_padding_never(tokenizer):

@@ -123,6 +123,17 @@ def test_a_server_without_a_vllm_engine_is_refused() -> None:
         Recipe.model_validate({"policy": {"kind": "checkpoint"}})
 
 
+def test_anchors_are_refused_where_every_token_has_a_ratio() -> None:
+    engine = {"own_weights": True}
+    with pytest.raises(
+        ValueError, match=r"success.use 'anchor' with train.trainer 'async_grpo', whose loss has a"
+    ):
+        Recipe.model_validate({"success": {}, "train": {"trainer": "async_grpo"}, "engine": engine})
+    Recipe.model_validate(
+        {"success": {"use": "importance"}, "train": {"trainer": "async_grpo"}, "engine": engine}
+    )
+
+
 def test_a_dry_run_says_what_would_run(capsys: pytest.CaptureFixture[str]) -> None:
     main(["train", "@", "demo.toml", "--dry-run"])
     out = capsys.readouterr().out

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -187,6 +188,21 @@ def _surrogate(rewards: Sequence[float], ratio: float) -> float:
     advantage = (np.array(rewards) - np.mean(rewards)) / (np.std(rewards, ddof=1) + 1e-4)
     per_token = np.minimum(ratio * advantage, np.clip(ratio, 0.8, 1.28) * advantage)
     return float(-(per_token * lengths).sum() / lengths.sum())
+
+
+@pytest.mark.parametrize("algorithm", ["dapo", "grpo"])
+def test_anchors_beside_a_group_are_cross_entropy_with_their_own_weight(
+    policy: Path, tmp_path: Path, algorithm: Algorithm
+) -> None:
+    """Their log-probs are far off (a ratio of e would be clipped) and their rewards alike; neither matters."""
+    one = group(policy, 0, [1, 0, 0, 0])
+    stored = group(policy, 1, [1, 1, 1, 1], shift=-1.0).trajectories[:3]
+    anchors = replace(one, id=-1, trajectories=tuple(replace(t, stored=True, anchor=0.5) for t in stored))
+    logged = one_step(policy, [one, anchors], 3, tmp_path, algorithm)
+    advantages = [*((np.array([1, 0, 0, 0]) - 0.25) / (0.5 + 1e-4)), 0.5, 0.5, 0.5]
+    lengths = np.array([2, 3, 4, 2, 2, 3, 4]) if algorithm == "dapo" else np.ones(7)
+    assert logged["loss"] == pytest.approx(-float(np.average(advantages, weights=lengths)), abs=1e-5)
+    assert logged["clip_ratio/region_mean"] == 0
 
 
 def test_the_order_of_a_steps_rows_depends_on_seed_and_step_alone(policy: Path, tmp_path: Path) -> None:

@@ -69,5 +69,8 @@ class CodeConfig(SourceOptions[SourceName]):
     """Passes to skip after a too-easy group, for every task; None = the scheduler's own."""
     snooze_factors: dict[str, float] = Field(default_factory=dict)
     """The same per domain; wins over `snooze_factor`."""
+    line_s: float = Field(1.0, gt=0)
+    """Seconds that one line of a solution is expected to take to generate. Times the lines of the reference it is the
+    `duration_s` of a problem, by which a trainer starts long ones first; a problem without a reference has none."""
     task: SandboxConfig = SandboxConfig()
     """Where programs run."""

@@ -153,4 +153,5 @@ class CodeTaskset(vf.Taskset[CodeTask, CodeConfig]):
             difficulty_prior=row.prior,
             snooze_factor=factor,
             cluster=row.cluster,
+            duration_s=self.config.line_s * len(row.reference.splitlines()) or None,
         )

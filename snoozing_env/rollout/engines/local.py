@@ -225,6 +225,8 @@ class LocalEngine(OneAddress):
             while self._waiting:
                 await self._gather()
                 batch = self._take()
+                if not batch:
+                    continue
                 job = loop.run_in_executor(self._worker, self._generate, batch)
                 try:
                     await asyncio.wait([job])
@@ -248,7 +250,9 @@ class LocalEngine(OneAddress):
             await asyncio.sleep(0)
 
     def _take(self) -> list[Request]:
-        """The longest run of waiting requests, in call order, that fits `max_batch`; at least one."""
+        """The longest run of waiting requests, in call order, that fits `max_batch`; none where all were cancelled."""
+        # Whoever was cancelled while it waited is not generated for (a batch that has begun cannot be stopped).
+        self._waiting = [request for request in self._waiting if not request.reply.done()]
         rows, count = 0, 0
         for request in self._waiting:
             rows += request.n

@@ -124,7 +124,12 @@ class LocalServer:
         app.router.add_post("/v1/chat/completions", self._chat)
         app.router.add_post("/inference/v1/generate", self._generate)
         self._runner = web.AppRunner(
-            app, keepalive_timeout=IDLE_S, shutdown_timeout=1.0, access_log=None, handle_signals=False
+            app,
+            keepalive_timeout=IDLE_S,
+            shutdown_timeout=1.0,
+            access_log=None,
+            handle_signals=False,
+            handler_cancellation=True,  # a client that hangs up has cancelled its rollout
         )
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()

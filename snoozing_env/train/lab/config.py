@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_config import BaseConfig
 
@@ -30,12 +32,15 @@ class WarmupConfig(BaseConfig):
     the policy must first see which value stands after which key; the answer alone hardly says so, and a tenth of the
     loss of the whole text does."""
     careless: float = Field(default=0.0, ge=0, lt=1)
-    """Share of demonstrations with one wrong character in the answer, drawn anew at every step of the last
+    """Share of demonstrations with a wrong character in the answer, drawn anew at every step of the last
     `careless_steps`. The policy first learns the skill and then the habit of slipping; RL has to unlearn the
     habit only, as with a pretrained model. A policy this small that starts RL half-way into learning to carry
     gains 5 points in 80 steps: RL does not teach it that."""
     careless_steps: int = Field(default=0, ge=0)
     """How many of the last steps are careless; slips from the first step on keep the skill from being learned."""
+    careless_at: Literal["one", "all"] = "one"
+    """How many characters of a careless answer are wrong. `one` leaves a policy that is right in a tenth of its answers
+    at least; `all` one that knows them and hardly ever gives them, one time in a hundred with two digits."""
     careless_on: str = ""
     """Only prompts that contain this text get careless demonstrations; empty = all of them."""
 

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 RECIPE_VERSION = 1
 """Part of the cache key; raise it when the same config would now build other weights."""
-ADDED_SINCE = {"enough_loss": 0.0, "rise_steps": None, "final_rate": 0.1, "text_weight": 0.0}
+ADDED_SINCE = {
+    "enough_loss": 0.0,
+    "rise_steps": None,
+    "final_rate": 0.1,
+    "text_weight": 0.0,
+    "careless_at": "one",
+}
 """Warm-up fields younger than RECIPE_VERSION and the values at which they change nothing, the cache key included."""
 
 

@@ -97,7 +97,12 @@ class Demonstrations:
         slips = self.rng.random(len(picked)) < careless
         slips &= self.may_slip_M[picked] & (end > start)
         where = start + np.floor(self.rng.random(len(picked)) * (end - start)).astype(np.int64)
-        self._slip(ids, slips.nonzero()[0], where[slips])
+        if self.config.careless_at == "one":
+            self._slip(ids, slips.nonzero()[0], where[slips])
+        else:
+            for place in range(int((end - start).max())):
+                rows_here = (slips & (start + place < end)).nonzero()[0]
+                self._slip(ids, rows_here, start[rows_here] + place)
         places = np.arange(1, ids.shape[1])
         counts = (places >= start[:, None]) & (places <= end[:, None])
         return torch.from_numpy(ids), torch.from_numpy(counts.astype(np.float32))
