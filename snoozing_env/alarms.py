@@ -34,11 +34,11 @@ class AlarmConfig(FrozenConfig):
     reward_below: float = Field(default=0.5, ge=0)
     """Fraction of its best running value to which the mean reward may fall."""
     dead_above: float = Field(default=0.95, ge=0, le=1)
-    """Share of generated groups without a gradient."""
+    """Share of generated groups without a gradient; silent in a run that began above it, as one of rare successes does."""
     grad_norm_above: float = Field(default=10.0, gt=0)
     """Multiple of its baseline that the gradient norm may reach."""
     baseline: int = Field(default=10, ge=1)
-    """Steps that make a baseline; relative signals are silent before."""
+    """Steps that make a baseline; signals that are held against one are silent before."""
     patience: int = Field(default=5, ge=1)
     """Steps in a row past its limit before a signal alarms."""
     collapse_at: int = Field(default=2, ge=1)
@@ -99,17 +99,22 @@ class Alarms:
             case "truncation":
                 return c.truncation_above, False
             case "dead_groups":
-                return c.dead_above, False
+                began = self._baseline(signal, value)
+                return (None if began is None or began > c.dead_above else c.dead_above), False
             case "reward":
                 return c.reward_below * self._best_reward, True
             case "entropy" | "grad_norm":
-                first = self._first.setdefault(signal, [])
-                if len(first) < c.baseline:
-                    first.append(value)
-                    return None, True
-                baseline = float(np.median(first))
-                low = signal == "entropy"
-                return (c.entropy_below if low else c.grad_norm_above) * baseline, low
+                low, began = signal == "entropy", self._baseline(signal, value)
+                factor = c.entropy_below if low else c.grad_norm_above
+                return (None if began is None else factor * began), low
+
+    def _baseline(self, signal: Signal, value: float) -> float | None:
+        """Median over the first steps; None while they are being gathered, this value included."""
+        first = self._first.setdefault(signal, [])
+        if len(first) < self.config.baseline:
+            first.append(value)
+            return None
+        return float(np.median(first))
 
     def _smooth_reward(self, value: float) -> float:
         self._reward = value if self._reward is None else 0.8 * self._reward + 0.2 * value

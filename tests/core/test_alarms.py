@@ -66,3 +66,10 @@ def test_a_resumed_watch_goes_on_where_it_was():
     second = Alarms(AlarmConfig())
     second.restore(json.loads(json.dumps(first.state())))
     assert [a.signal for a in after(second, 1, ess=0.1)] == ["ess"]
+
+
+def test_dead_groups_alarm_where_there_were_live_ones_and_not_where_success_was_rare_from_the_start():
+    rare, fallen = Alarms(AlarmConfig()), Alarms(AlarmConfig())
+    assert after(rare, 50, dead_groups=0.98) == []
+    after(fallen, 20)
+    assert [a.signal for a in after(fallen, 5, dead_groups=0.98)] == ["dead_groups"]

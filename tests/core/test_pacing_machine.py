@@ -183,10 +183,11 @@ def test_a_planner_that_breaks_a_law_is_found(broken: type[Planner]) -> None:
         run_state_machine_as_test(
             Broken,
             settings=settings(
-                max_examples=400,
+                max_examples=4000,  # it stops at the first that breaks; one in some hundreds does
                 stateful_step_count=60,
                 deadline=None,
                 database=None,
+                derandomize=True,
                 phases=(Phase.generate,),
             ),
         )
