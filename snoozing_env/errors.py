@@ -9,6 +9,7 @@ SnoozingError
 ├── EmbeddingError     a task text cannot be turned into a vector: no model, no server, no space
 ├── EngineError        the rollout engine is unreachable, refused, or died
 │   └── WeightTransferError   new weights did not arrive whole
+├── LoopError          the thread that rolls out ended, or stands still
 └── SaturationError    nothing left to learn from; the message says why
 """
 
@@ -52,6 +53,10 @@ class EngineError(SnoozingError):
 
 class WeightTransferError(EngineError):
     """The engine did not take the new weights; it still serves the old ones."""
+
+
+class LoopError(SnoozingError):
+    """The event loop of the rollouts ended or stands still; the message says where and why."""
 
 
 class SaturationError(SnoozingError):

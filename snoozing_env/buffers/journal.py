@@ -6,7 +6,9 @@ A journal is a file of frames, appended to and flushed to the disk one by one:
 
 The header says what the scheduler must learn from the group and what became of it; the body is the group itself as
 parquet, present only where it can still be trained. A frame cut off by a kill is ignored, with everything after it.
-A new journal starts with every checkpoint, so what a resumed run reads is what finished since.
+A new journal starts with every checkpoint, so what a resumed run reads is what finished since. It reads the journals
+of undone steps too and merges them into the one of its checkpoint: appended to behind a cut-off frame, or read again
+after the next checkpoint, they would lose groups or train them twice.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -25,6 +27,7 @@ import numpy as np
 
 from snoozing_env.buffers.store import dump_groups, parse_groups
 from snoozing_env.errors import StateError
+from snoozing_env.files import write_atomically
 from snoozing_env.types import Group, GroupOutcome
 
 MAGIC = b"SNZ1"
@@ -85,6 +88,32 @@ class Journal:
 
     def close(self) -> None:
         self._file.close()
+
+
+def merge_journals(paths: Sequence[Path], into: Path) -> None:
+    """One journal of the whole frames of several, each group once, in their order; the others are removed.
+
+    A kill on the way leaves frames in two files, and the next merge drops the second ones.
+
+    Raises:
+        StateError: the disk is full; every journal is as it was.
+    """
+    frames: dict[int, bytes] = {}
+    for path in paths:
+        payload, at = path.read_bytes(), 0
+        while (frame := _frame(payload, at)) is not None:
+            frames.setdefault(frame[0]["id"], payload[at : frame[2]])
+            at = frame[2]
+    try:
+        into.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(into, b"".join(frames.values()))
+    except OSError as error:
+        raise StateError(
+            f"cannot write the journal {into}: {error.strerror}; free some space and resume"
+        ) from error
+    for path in paths:
+        if path != into:
+            path.unlink()
 
 
 def read_journal(path: Path, index_of: Mapping[str, int]) -> Iterator[Entry]:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from snoozing_env.errors import SnoozingError
 
+STOPPED_CODE = 143
+"""What a shell reports for a program that SIGTERM ended: the run is not done, and can go on."""
+
 
 @dataclass(slots=True)
 class _Flags:
@@ -37,7 +40,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     from snoozing_env.report.console import run_tables
     from snoozing_env.train.arms import train_arms
-    from snoozing_env.train.run import RunOptions
+    from snoozing_env.train.run import STOPPED, RunOptions, end_of
     from snoozing_env.train.run import train as train_one
 
     if recipe.arms and not flags.arm:
@@ -49,6 +52,9 @@ def main(arguments: Sequence[str]) -> None:
         )
         report = train_one(one, options, console=console)
         console.print(*run_tables([one.directory]), sep="\n")
+        if (reason := end_of(one.directory)).startswith(STOPPED):
+            console.print(reason, soft_wrap=True, markup=False)
+            raise SystemExit(STOPPED_CODE)
     console.print(f"report: {report}", soft_wrap=True)
 
 

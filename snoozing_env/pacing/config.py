@@ -37,7 +37,11 @@ class PacingConfig(FrozenConfig):
     cancelled and invalid, never zeros; with `gate.min_valid` valid ones the group is used without them (A5), with
     fewer it is lost: it teaches nothing, is counted and its task is tried again."""
     patience_s: float = Field(default=120.0, gt=0)
-    """Seconds without one finished group, while dispatches fail, after which the engine is given up."""
+    """Seconds without one finished group, or evaluation, or update of the weights, while the engine fails; then it is
+    given up."""
+    stall_s: float = Field(default=300.0, gt=0)
+    """Seconds for which the rollouts' event loop may stand still, e.g. in a grader that never returns and cannot be
+    cancelled, before the run ends with the place where it stands."""
     durations: DurationConfig = DurationConfig()
     """How durations are predicted."""
     tail: TailConfig | None = None

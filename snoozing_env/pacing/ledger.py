@@ -4,18 +4,22 @@
     {"event": "lose", "id": 8}                                         one that ended without
     {"event": "take", "step": 4, "ids": [5, 7]}                        trained at that step
     {"event": "expire", "ids": [2]}                                    accepted, then too old
-    {"event": "resume", "step": 4, "ids": [7, 9], "next_id": 40}       a new process, and the groups it goes on with
+    {"event": "resume", "step": 4, "ids": [7, 9], "versions": [3, 4],  a new process, the groups it goes on with
+     "next_id": 40, "again": 6}                                        and how many in flight it starts again
 
 A resume undoes the steps from `step` on: the weights they made are gone with the process that died.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
+
+from snoozing_env.errors import StateError
 
 FILE_NAME = "ledger.jsonl"
 
@@ -39,24 +43,43 @@ class Ledger:
     def expire(self, ids: Sequence[int]) -> None:
         self._write({"event": "expire", "ids": list(ids)})
 
-    def resume(self, step: int, ids: Sequence[int], *, next_id: int) -> None:
-        self._write({"event": "resume", "step": step, "ids": list(ids), "next_id": next_id})
+    def resume(self, step: int, version_of: Mapping[int, int], *, next_id: int, again: int) -> None:
+        """`version_of` the groups that wait, by id; `again`: tasks in flight at the checkpoint that start again."""
+        ids, versions = list(version_of), list(version_of.values())
+        self._write(
+            {
+                "event": "resume",
+                "step": step,
+                "ids": ids,
+                "versions": versions,
+                "next_id": next_id,
+                "again": again,
+            }
+        )
 
     def _write(self, event: Mapping[str, Any]) -> None:
-        if self._file is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            torn = (
-                self.path.exists() and not self.path.read_bytes().endswith(b"\n") and self.path.stat().st_size
-            )
-            self._file = self.path.open("a", encoding="utf-8")
-            if torn:  # a kill cut the last line off; it must not swallow the next
-                self._file.write("\n")
-        self._file.write(json.dumps(event) + "\n")
-        self._file.flush()
+        try:
+            if self._file is None:
+                self._file = self._open()
+            self._file.write(json.dumps(event) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise StateError(
+                f"cannot write the ledger {self.path}: {error.strerror}; free some space and resume"
+            ) from error
+
+    def _open(self) -> TextIOWrapper:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n") and self.path.stat().st_size
+        file = self.path.open("a", encoding="utf-8")
+        if torn:  # a kill cut the last line off; it must not swallow the next
+            file.write("\n")
+        return file
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # a full disk has been named already, by the write that met it
+                self._file.close()
 
 
 def read_ledger(path: Path) -> list[dict[str, Any]]:
@@ -95,6 +118,8 @@ def audit(events: Iterable[Mapping[str, Any]], *, bound: int) -> list[str]:
                 waiting -= {int(id) for id in event["ids"]}
             case "resume":
                 problems += _resume(event, waiting, trained_at)
+                # A kill between journal and ledger leaves a group that only the resume knows of.
+                version_of |= dict(zip(event["ids"], event.get("versions", ()), strict=False))
             case _:
                 pass
     return problems

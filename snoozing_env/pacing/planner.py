@@ -64,6 +64,8 @@ class Planner:
     def __init__(self, config: PacingConfig, *, batch: int, steps: int | None = None) -> None:
         """`steps`: where training ends, so that nothing is generated past it; None = never."""
         self.config, self.batch, self.steps = config, batch, steps
+        self.most = batch
+        """Groups that a step can train at all."""
         self.step = 0
         """Next step to be trained; equal to the version that trains it."""
         self.version = 0
@@ -215,13 +217,14 @@ class Planner:
     def take(self) -> list[Group]:
         """The ≤ B oldest accepted groups, for the next step; the step counts as trained.
 
-        More than B where B fell since they started and this is the last step that may train them.
+        More than B where B fell since they started and this is the last step that may train them, and never more than
+        a step can train: a resume brings back what undone steps had trained, which may be more than its versions allow.
         """
         self.expire()
         # Oldest weights first: their last possible step comes first. Equal ones in the order of dispatch.
         self._accepted.sort(key=lambda group: (group.outcome.version, group.id))
         last = sum(self.lag(group) == self.config.bound for group in self._accepted)
-        n = max(self.batch, last if self.shrunk else 0)
+        n = max(self.batch, min(last, self.most) if self.shrunk else 0)
         taken = self._accepted[:n] if self.quotas is None else self._fill_places(self.quotas)
         ids = {group.id for group in taken}
         self._accepted = [group for group in self._accepted if group.id not in ids]

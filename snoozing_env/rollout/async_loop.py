@@ -144,6 +144,11 @@ class AsyncLoop:
         self.planner.publish(version)
         self.fill()
 
+    def interrupt(self, error: BaseException) -> None:
+        """End the wait for the next batch, or the next such wait, with this; nothing is taken and nothing starts."""
+        self._error = self._error or error
+        self._changed.set()
+
     async def close(self) -> None:
         """Cancel what is in flight; its tasks are idle again."""
         self._closed = True

@@ -19,7 +19,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -31,7 +31,8 @@ from snoozing_env.errors import EngineError
 
 HOST = "127.0.0.1"
 STOP_GRACE_S = 20.0
-RESTARTS = 5
+RESTART_WINDOW_S = 3600.0
+"""Restarts longer ago than this are forgotten: a run of weeks may lose a server now and then."""
 PR_SET_PDEATHSIG = 1
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -74,6 +75,8 @@ class VllmServerConfig(BaseConfig):
     """File for the server's output; None = a temporary file."""
     wait_s: float = Field(300.0, gt=0)
     """Seconds to wait for the server to come up (20 s idle, 130 s on a loaded machine)."""
+    restarts: int = Field(5, ge=0)
+    """Times within an hour that a run starts a server again which ended; then it does without."""
     extra_args: tuple[str, ...] = ()
     """More arguments for `vllm serve`."""
     env: dict[str, str] = Field(default_factory=dict)
@@ -95,6 +98,7 @@ class VllmServer:
         self._process: subprocess.Popen[bytes] | None = None
         self.restarts = 0
         """Times that it was launched again."""
+        self._restarted_at: list[float] = []
 
     @property
     def base_url(self) -> str:
@@ -167,14 +171,18 @@ class VllmServer:
         """Launch again, on the same port, a server that ended; its log is kept beside the new one.
 
         Raises:
-            EngineError: it has ended `RESTARTS` times; the message has the log's tail.
+            EngineError: it has ended too often; the message has the log's tail.
         """
         if self._process is None or self.running:
             raise EngineError("only a server that was launched and has ended can be launched again")
-        if self.restarts >= RESTARTS:
+        now = time.monotonic()
+        self._restarted_at = [at for at in self._restarted_at if now - at < RESTART_WINDOW_S]
+        if len(self._restarted_at) >= self.config.restarts:
             raise EngineError(
-                f"vllm serve ended {self.restarts + 1} times; it is not started again\n{self.tail()}"
+                f"vllm serve ended {len(self._restarted_at) + 1} times within an hour; it is not started again (server.restarts "
+                f"{self.config.restarts})\n{self.tail()}"
             )
+        self._restarted_at.append(now)
         self.restarts += 1
         _kill_group(self._process.pid)
         if self.log is not None and self.log.exists():
@@ -219,6 +227,29 @@ class VllmServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+class ServerKeeper:
+    """Starts a run's own servers again, on their old ports, when they ended; the fleet notices when they answer."""
+
+    def __init__(self, servers: Sequence[VllmServer], say: Callable[[str], None]) -> None:
+        self._servers, self._say = list(servers), say
+
+    def restart_dead(self) -> None:
+        """Launch what ended. One that ends again and again is given up.
+
+        Raises:
+            EngineError: the last one is; its log's tail is in the message.
+        """
+        for server in [s for s in self._servers if not s.running]:
+            self._say(f"{server.base_url} ended; starting it again")
+            try:
+                server.relaunch()
+            except EngineError as error:
+                self._servers.remove(server)
+                if not self._servers:
+                    raise
+                self._say(f"{server.base_url} is given up, {len(self._servers)} go on: {error}")
 
 
 def free_port() -> int:

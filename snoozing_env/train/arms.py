@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,6 +63,7 @@ def train_arms(recipe: Recipe, arguments: Sequence[str], *, console: Console | N
         Progress(*columns, console=console, disable=not console.is_terminal) as progress,
     ):
         stack.callback(_stop_all, running)
+        stack.enter_context(_exit_on_signal())
         while waiting or running:
             while waiting and len(running) < width:
                 running.append(_launch(recipe, waiting.pop(0), arguments, progress))
@@ -73,6 +75,20 @@ def train_arms(recipe: Recipe, arguments: Sequence[str], *, console: Console | N
     logs = [recipe.directory / name for name in recipe.arms]
     console.print(*run_tables(logs), sep="\n")
     return write_report(logs, recipe.directory / REPORT)
+
+
+@contextmanager
+def _exit_on_signal() -> Iterator[None]:
+    """SIGTERM ends this process by an exception, so that its arms are told to stop too."""
+
+    def leave(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    previous = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _launch(recipe: Recipe, name: str, arguments: Sequence[str], progress: Progress) -> _Arm:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformers import (
@@ -26,7 +27,8 @@ from snoozing_env.rollout.engines.fleet import FleetEngine
 from snoozing_env.rollout.engines.local import LocalEngine, LocalEngineConfig
 from snoozing_env.rollout.engines.vllm import VllmEngine, VllmEngineConfig
 from snoozing_env.rollout.loop_thread import LoopThread
-from snoozing_env.rollout.server import VllmServer, VllmServerConfig
+from snoozing_env.rollout.server import ServerKeeper, VllmServer, VllmServerConfig
+from snoozing_env.train.checkpoints import last_whole_checkpoint
 from snoozing_env.train.grpo import async_grpo_arguments, grpo_arguments
 from snoozing_env.train.health import RateByEss
 from snoozing_env.train.recipe import Recipe
@@ -57,7 +59,11 @@ def build_loop(recipe: Recipe) -> asyncio.Runner | LoopThread:
     several = isinstance(recipe.engine, VllmEngineConfig) and (
         recipe.engine.more_urls or (recipe.server is not None and recipe.server.replicas > 1)
     )
-    return LoopThread() if recipe.pacing.max_staleness or several else asyncio.Runner()
+    return (
+        LoopThread(stall_s=recipe.pacing.stall_s)
+        if recipe.pacing.max_staleness or several
+        else asyncio.Runner()
+    )
 
 
 def build_engine(
@@ -90,8 +96,16 @@ def build_engine(
         return Built(engine=clients[urls[0]], transfer=transfers[0])
     fleet = FleetEngine(clients)
     drain = recipe.pacing.weight_updates == "drain"
-    transfer = FleetTransfer(transfers, fleet, loop.run, drain=drain)
-    return Built(engine=fleet, transfer=transfer, keep_alive=lambda: _restart_dead(servers, say))
+    keeper = ServerKeeper(servers, say)
+    transfer = FleetTransfer(
+        transfers,
+        fleet,
+        loop.run,
+        drain=drain,
+        patience_s=recipe.pacing.patience_s,
+        keep_alive=keeper.restart_dead,
+    )
+    return Built(engine=fleet, transfer=transfer, keep_alive=keeper.restart_dead)
 
 
 def _build_local(
@@ -130,14 +144,6 @@ def _start_servers(
     for server in servers:
         server.wait_ready()
     return servers
-
-
-def _restart_dead(servers: Sequence[VllmServer], say: Callable[[str], None]) -> None:
-    """Launch servers that ended, on their old ports; the fleet notices when they answer."""
-    for server in servers:
-        if not server.running:
-            say(f"{server.base_url} ended; starting it again")
-            server.relaunch()
 
 
 def build_trainer(
@@ -181,13 +187,20 @@ def build_trainer(
     return trainer
 
 
+def save_now(trainer: SnoozingGRPOTrainer | SnoozingAsyncGRPOTrainer) -> None:
+    """A checkpoint between two steps, unless the last step has one."""
+    step, directory = trainer.state.global_step, Path(str(trainer.args.output_dir))
+    found = last_whole_checkpoint(directory)
+    if step > (found[1] if found else 0):
+        trainer._save_checkpoint(trainer.model, trial=None)
+
+
 class LossReporter(TrainerCallback):
     """Hands what TRL logs for a step to the session, which owns the run log; ends the run when asked to or when the
     policy collapsed, with a checkpoint."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self.stop_asked = False
 
     def on_log(
         self,
@@ -205,6 +218,6 @@ class LossReporter(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        if self.stop_asked:
+        if self._session.stop_asked:
             control.should_save = control.should_training_stop = True
         return control

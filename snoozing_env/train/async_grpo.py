@@ -30,7 +30,7 @@ from transformers import PreTrainedTokenizerBase, TrainerCallback
 
 from snoozing_env.errors import ConfigError
 from snoozing_env.train import compat  # before trl.experimental, whose notice it silences
-from snoozing_env.train.checkpoints import STATE_DIR
+from snoozing_env.train.checkpoints import STATE_DIR, named_failure
 from snoozing_env.train.grpo import TrainConfig
 from snoozing_env.train.health import Health
 from snoozing_env.train.losses import advantages_of
@@ -304,7 +304,8 @@ class SnoozingAsyncGRPOTrainer(AsyncGRPOTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         with self.feed.saving():
-            super()._save_checkpoint(model, trial)
+            with named_failure(self.args.output_dir):
+                super()._save_checkpoint(model, trial)
             if self.args.should_save:
                 folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
                 self.feed.save(folder / STATE_DIR)

@@ -4,17 +4,18 @@
     trainer's thread   publish ─ collect ─ save    each runs in the loop's thread, so nothing needs a lock
 
 A checkpoint holds what waits; the journal what finished since. After a kill both come back: the scheduler learns what
-it had learned, and every group that could still be trained waits again, however many steps were undone.
+it had learned, and every group that could still be trained waits again, however many steps were undone. A run that
+died before its first checkpoint has its journal only, and goes on from that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from snoozing_env.buffers.journal import Journal, read_journal
+from snoozing_env.buffers.journal import Entry, Journal, merge_journals, read_journal
 from snoozing_env.buffers.store import dump_groups, parse_groups
 from snoozing_env.files import write_atomically
 from snoozing_env.gates import Ladder
@@ -54,8 +55,8 @@ class AsyncSupply(Watcher):
             watcher=self,
         )
 
-    def run(self, program: Callable[[], Awaitable[T]]) -> T:
-        return self._thread.run(_await(program))
+    def run(self, program: Callable[[], Awaitable[T]], *, meanwhile: Callable[[], None] | None = None) -> T:
+        return self._thread.run(_await(program), meanwhile=meanwhile)
 
     def publish(self, version: int) -> None:
         def tell() -> None:
@@ -134,40 +135,78 @@ class AsyncSupply(Watcher):
     def load(self, directory: Path, state: Mapping[str, Any]) -> str:
         return self.call(lambda: self._load(directory, state))
 
+    def start(self) -> str:
+        """Begin a run, or go on with one that died before its first checkpoint."""
+        return self.call(lambda: self._go_on(0, {}, next_id=0, counts=Counts(), begun=()))
+
     def _load(self, directory: Path, state: Mapping[str, Any]) -> str:
-        step, index_of = int(state["step"]), self._parts.index_of
-        groups = {g.id: g for g in parse_groups((directory / GROUPS_FILE).read_bytes(), index_of)}
-        self._durations.from_parquet((directory / DURATIONS_FILE).read_bytes(), index_of)
+        waiting = parse_groups((directory / GROUPS_FILE).read_bytes(), self._parts.index_of)
+        self._durations.from_parquet((directory / DURATIONS_FILE).read_bytes(), self._parts.index_of)
         self._durations.restore(dict(state["durations"]))
-        next_id, since = int(state["next_group_id"]), 0
-        for path in self._journals_since(step):
-            for entry in read_journal(path, index_of):
-                self._parts.scheduler.observe(entry.outcome)
-                self._durations.observe(entry.outcome.task, max(entry.outcome.duration_s, 1e-3))
-                self._parts.account.restore(entry.id, entry.outcome, entry.fate)
-                since, next_id = since + 1, max(next_id, entry.id + 1)
-                if entry.group is not None:
-                    groups[entry.id] = entry.group
-                    self._parts.reuse.store(entry.group)
-        counts = Counts(**state["counts"])
+        self._loop.ladder.dead_streak = int(state["dead_streak"])
+        parked = [{"id": None, "key": key} for key in state.get("parked", ())]
+        said = self._go_on(
+            int(state["step"]),
+            {group.id: group for group in waiting},
+            next_id=int(state["next_group_id"]),
+            counts=Counts(**state["counts"]),
+            begun=[*state["in_flight"], *parked],
+        )
+        if self._planner.quotas is not None:
+            self._planner.quotas.restore(state.get("quotas") or ())
+        return said
+
+    def _go_on(
+        self,
+        step: int,
+        groups: dict[int, Group],
+        *,
+        next_id: int,
+        counts: Counts,
+        begun: Iterable[Mapping[str, Any]],
+    ) -> str:
+        """From what waited at a step's checkpoint, what the journal has since, and what was in flight or drawn."""
+        entries = self._take_over_journals(step)
+        for entry in entries:
+            self._learn(entry, step)
+        if step == 0 and not entries:
+            return ""
+        groups = groups | {entry.id: entry.group for entry in entries if entry.group is not None}
         # The books start anew with what there is: lost flights are closed, restored groups count as started.
         ended = counts.lost + counts.filtered + counts.over_age + counts.expired + counts.trained
         counts.started = ended + len(groups)
         self._planner.restore(step=step, accepted=groups.values(), counts=counts)
-        self._loop.next_group_id = next_id
-        self._loop.ladder.dead_streak = int(state["dead_streak"])
-        if self._planner.quotas is not None:
-            self._planner.quotas.restore(state.get("quotas") or ())
-        begun = [*(f["key"] for f in state["in_flight"]), *state.get("parked", ())]
-        in_flight = [index_of[key] for key in begun if key in index_of]
-        for task in reversed(in_flight):
+        self._loop.next_group_id = next_id = max([next_id, *(entry.id + 1 for entry in entries)])
+        index_of, finished = self._parts.index_of, {entry.id for entry in entries}
+        again = [index_of[f["key"]] for f in begun if f["id"] not in finished and f["key"] in index_of]
+        for task in reversed(again):
             self._parts.scheduler.offer(task)
-        self._ledger.resume(step, sorted(groups), next_id=next_id)
-        self._journal = self._open_journal(step)
-        return f"{len(groups)} finished groups wait, {since} of the journal; {len(in_flight)} in flight start again"
+        version_of = {id: groups[id].outcome.version for id in sorted(groups)}
+        self._ledger.resume(step, version_of, next_id=next_id, again=len(again))
+        return f"{len(groups)} finished groups wait, {len(entries)} of the journal; {len(again)} in flight start again"
+
+    def _take_over_journals(self, step: int) -> list[Entry]:
+        """What finished since the checkpoint of a step, undone steps included; its journal holds it all from now on."""
+        paths, journal = self._journals_since(step), self._journal_path(step)
+        if paths:
+            merge_journals(paths, journal)
+        return list(read_journal(journal, self._parts.index_of))
+
+    def _learn(self, entry: Entry, step: int) -> None:
+        """What was learned from a group when it finished."""
+        self._parts.scheduler.observe(entry.outcome)
+        self._durations.observe(entry.outcome.task, max(entry.outcome.duration_s, 1e-3))
+        key = self._parts.infos[entry.outcome.task].key
+        group = entry.group or Group(id=entry.id, key=key, outcome=entry.outcome, trajectories=())
+        self._parts.account.restore(entry.id, entry.outcome, entry.fate)
+        self._parts.outcomes.append([replace(group, outcome=entry.outcome)], step=step + 1)
+        self._parts.reuse.store(group)
 
     def _open_journal(self, step: int) -> Journal:
-        return Journal(self._folder / f"{step:08d}.frames")
+        return Journal(self._journal_path(step))
+
+    def _journal_path(self, step: int) -> Path:
+        return self._folder / f"{step:08d}.frames"
 
     def _prune_journals(self) -> None:
         """Keep one for each checkpoint that is kept, the one being written included, and one to spare."""
@@ -189,6 +228,9 @@ class AsyncSupply(Watcher):
         counts = {f"groups/{name}": float(n) for name, n in asdict(self._planner.counts).items()}
         running = {"groups/running": float(len(self._planner.running))}
         return counts | running | self._parts.runner.metrics()
+
+    def interrupt(self, error: BaseException) -> None:
+        self.call(lambda: self._loop.interrupt(error))
 
     def stop(self) -> None:
         """Start nothing more and cancel what is in flight."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from snoozing_env.errors import EngineError
 from snoozing_env.fallback import FallbackConfig, FallbackMonitor, apply
 from snoozing_env.report.console import TrainProgress
 from snoozing_env.report.runlog import EvalRecord, FallbackRecord, RunLog, Sample, read
 from snoozing_env.rollout.evaluation import Evaluation, EvaluationConfig, evaluate
 from snoozing_env.rollout.runner import GroupRunner
 from snoozing_env.schedulers import Curriculum
+
+AGAIN_S = 2.0
+"""Seconds between an evaluation that the engine failed and the next try."""
 
 
 class HeldOut:
@@ -27,10 +32,12 @@ class HeldOut:
         scheduler: Curriculum,
         log: RunLog,
         progress: TrainProgress,
+        patience_s: float = 0.0,
     ) -> None:
+        """`patience_s`: seconds that an evaluation waits for an engine that failed it, to be done again."""
         self.runner, self.config, self.scheduler = runner, config, scheduler
         self.monitor = None if fallback is None else FallbackMonitor(fallback)
-        self._log, self._progress = log, progress
+        self._log, self._progress, self._patience_s = log, progress, patience_s
         self._logged = {record.step for record in read(log.path) if isinstance(record, EvalRecord)}
 
     async def evaluate(self, step: int) -> None:
@@ -39,7 +46,7 @@ class HeldOut:
         seen = self.monitor is None or self.monitor.last_step >= step
         if step in self._logged and seen:
             return
-        result = await evaluate(self.runner, self.config)
+        result = await self._evaluate(step)
         if step not in self._logged:
             record = eval_record(step, result)
             self._logged.add(step)
@@ -47,6 +54,23 @@ class HeldOut:
             self._progress.eval(record)
         if self.monitor is not None and not seen:
             self._judge(self.monitor, step, result)
+
+    async def _evaluate(self, step: int) -> Evaluation:
+        """From its start again when the engine failed, until it has failed for `patience_s` on end."""
+        loop = asyncio.get_running_loop()
+        failing_since: float | None = None
+        while True:
+            started = loop.time()
+            try:
+                return await evaluate(self.runner, self.config)
+            except EngineError as error:
+                now = loop.time()
+                if failing_since is None or now - started > self._patience_s:
+                    failing_since = now  # the engine was there for most of this try
+                if now - failing_since >= self._patience_s:
+                    raise
+                self._progress.say(f"the evaluation at step {step} starts again: {error}")
+            await asyncio.sleep(min(AGAIN_S, self._patience_s))
 
     def _judge(self, monitor: FallbackMonitor, step: int, result: Evaluation) -> None:
         means = np.array([group.outcome.valid_rewards.mean() for group in result.groups])

@@ -12,7 +12,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,9 +30,11 @@ from snoozing_env.rollout.evaluation import check_held_out
 from snoozing_env.train.recipe import Recipe
 
 if TYPE_CHECKING:
-    from snoozing_env.train.assemble import LossReporter
+    from snoozing_env.train.session import Session
 
 REPORT = "report.html"
+STOPPED = "stopped"
+"""How the reason of a run begins that was asked to stop before its last step."""
 TRACKED = ("snoozing-env", "snooze-math", "verifiers", "trl", "transformers", "torch", "numpy")
 
 
@@ -90,6 +92,12 @@ def train(recipe: Recipe, options: RunOptions, *, console: Console | None = None
     return write_report([recipe.directory], recipe.directory / REPORT)
 
 
+def end_of(directory: Path) -> str:
+    """Why the run in a directory ended last; "" where it has not."""
+    ends = [r.reason for r in read(directory / FILE_NAME) if isinstance(r, EndRecord)]
+    return ends[-1] if ends else ""
+
+
 def _prepare(recipe: Recipe, options: RunOptions, console: Console) -> Prepared:
     checkpoint = _checkpoint_to_resume(recipe, options)
     held_out, catalogue = load_held_out(recipe), load_catalogue(recipe.environment)
@@ -137,8 +145,8 @@ def _train(prepared: Prepared, log: RunLog, progress: TrainProgress, stack: Exit
     """Build engine, session and trainer, and drive them; returns why the run ended."""
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 
-    from snoozing_env.train.assemble import LossReporter, build_engine, build_loop, build_trainer
-    from snoozing_env.train.session import Session
+    from snoozing_env.train.assemble import LossReporter, build_engine, build_loop, build_trainer, save_now
+    from snoozing_env.train.session import Session, StopAsked
 
     recipe, policy = prepared.recipe, prepared.policy
     set_seed(recipe.seed)
@@ -162,21 +170,26 @@ def _train(prepared: Prepared, log: RunLog, progress: TrainProgress, stack: Exit
     stack.callback(session.close)
     if prepared.checkpoint is None:
         session.outcomes.cut(0)
+        if said := session.supply.start():
+            progress.say(said)
     session.open()
     reporter = LossReporter(session)
     trainer = build_trainer(recipe, policy, model, tokenizer, session, reporter)
     reason = ""
-    with progress, _stop_on_signal(reporter):
+    with progress, _stop_on_signal(session):
         try:
             trainer.train(resume_from_checkpoint=str(prepared.checkpoint[0]) if prepared.checkpoint else None)
         except SaturationError as error:
             reason = f"saturated: {error}"
+        except StopAsked:
+            save_now(trainer)
         step, model = trainer.state.global_step, trainer.accelerator.unwrap_model(trainer.model)
         if session.health.collapse:
             return f"collapsed at step {step}: {session.health.collapse}"
         if step < recipe.train.steps and not reason:
-            return f"stopped at step {step}; pass --resume to go on"
-        session.finish(step, model)
+            return f"{STOPPED} at step {step}; pass --resume to go on"
+        with suppress(StopAsked):  # asked during the last evaluation, which a resume would do again
+            session.finish(step, model)
     trainer.save_model(str(recipe.directory / "final"))
     tokenizer.save_pretrained(str(recipe.directory / "final"))
     return reason or "all steps done"
@@ -251,11 +264,11 @@ def _quiet_libraries(threads: int) -> None:
 
 
 @contextmanager
-def _stop_on_signal(reporter: LossReporter) -> Iterator[None]:
-    """SIGTERM finishes the step, saves a checkpoint and ends the run."""
+def _stop_on_signal(session: Session) -> Iterator[None]:
+    """SIGTERM finishes the step, or the wait for its groups, saves a checkpoint and ends the run."""
 
     def ask(*_: object) -> None:
-        reporter.stop_asked = True
+        session.stop_asked = True
 
     previous = signal.signal(signal.SIGTERM, ask)
     try:

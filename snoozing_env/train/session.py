@@ -52,6 +52,10 @@ from snoozing_env.types import Group
 T = TypeVar("T")
 
 
+class StopAsked(Exception):
+    """Somebody asked the run to stop while it waited; no step is half done."""
+
+
 @dataclass(slots=True)
 class _Pending:
     """A collected step that waits for its loss."""
@@ -122,8 +126,11 @@ class Session:
             scheduler=self.scheduler,
             log=log,
             progress=progress,
+            patience_s=recipe.pacing.patience_s if isinstance(loop, LoopThread) else 0.0,
         )
         self.health = Health(recipe.train, log=log.append, say=progress.say)
+        self.stop_asked = False
+        """Set from outside, e.g. by a signal: the run ends after the step, or at once while it waits for groups."""
         self._pending: _Pending | None = None
         self._seconds_sync = 0.0
         self._published: int | None = None
@@ -133,6 +140,7 @@ class Session:
         """Of a checkpoint that has no account."""
         if isinstance(transfer, FleetTransfer):
             transfer.pausing = self.account.engine.time.pause
+            transfer.waiting = self._while_pushing
 
     def run(self, awaitable: Callable[[], Awaitable[T]]) -> T:
         """Run something in the loop that uses the engine, and wait for it."""
@@ -157,7 +165,8 @@ class Session:
     def collect(self, step: int, model: torch.nn.Module) -> Sequence[Group]:
         """At most B groups for optimizer step `step`, whose weights are published already."""
         if step % self.recipe.evaluation.every == 0:
-            self.evaluate(step)
+            self.evaluate(step, model)
+        self._meanwhile(model)  # also where groups never have to be waited for
         size = self.recipe.train.batch_groups
         fresh = self.supply.call(lambda: self.reuse.open(size, version=step))
         self.account.trainer.enter("waiting")
@@ -172,7 +181,7 @@ class Session:
     def finish(self, step: int, model: torch.nn.Module) -> None:
         """Measure the final weights."""
         self.publish(step, model.named_parameters())
-        self.evaluate(step)
+        self.evaluate(step, model)
 
     def publish(self, version: int, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Serve these weights as `version`."""
@@ -198,14 +207,22 @@ class Session:
         finally:
             self.supply.call(lambda: pause(-1.0))
 
+    def _while_pushing(self) -> None:
+        """A push that waits for a server is no reason not to stop, unless a step still waits for its loss."""
+        if self.stop_asked and self._pending is None:
+            raise StopAsked
+
     def _meanwhile(self, model: torch.nn.Module) -> None:
-        """While the next batch is awaited: restart servers that died, send weights to those that came back."""
+        """While groups or an evaluation are awaited: restart servers that died, send weights to those that came back."""
+        if self.stop_asked:
+            self.supply.interrupt(StopAsked())
+            return
         self._keep_alive()
         if isinstance(self.transfer, FleetTransfer):
             self.transfer.refresh(model.named_parameters())
 
-    def evaluate(self, step: int) -> None:
-        """Evaluate once per step, also across a resume."""
+    def evaluate(self, step: int, model: torch.nn.Module) -> None:
+        """Evaluate once per step, also across a resume; `model` has the weights that are served."""
 
         async def measure() -> None:
             self.account.engine.time.evaluate(True)
@@ -214,8 +231,13 @@ class Session:
             finally:
                 self.account.engine.time.evaluate(False)
 
+        def meanwhile() -> None:
+            if self.stop_asked:
+                raise StopAsked
+            self._meanwhile(model)
+
         with self.account.trainer.during("evaluating"):
-            self.run(measure)
+            self.supply.run(measure, meanwhile=meanwhile)
 
     def metrics(self) -> Mapping[str, float]:
         """Goodput of the step in progress (A9), scheduler, buffers and what became of groups, for the trainer's log."""
@@ -280,7 +302,6 @@ class Session:
             "supply": type(self.supply).__name__,
             "seed": self.recipe.seed,
             "seconds": self.seconds,
-            "outcomes": self.outcomes.mark(),
             "fallback": self.held_out.state(),
             "health": self.health.state(),
         }
@@ -293,8 +314,9 @@ class Session:
             ) from error
 
     def _save_moment(self, directory: Path, state: dict[str, Any]) -> None:
-        """What must be of the same moment as the groups that wait."""
+        """What must be of the same moment as the groups that wait; finished groups change it in the loop's thread."""
         save_snapshot(self.scheduler.snapshot(), directory)
+        state["outcomes"] = self.outcomes.mark()
         state["reuse"] = self.reuse.save(directory)
         state["account"] = self.account.state() | {"engine": self.account.engine.state()}
 
@@ -317,10 +339,10 @@ class Session:
             directory, state.get("reuse", {}), {t.key: i for i, t in enumerate(self._train.infos)}
         )
         self._load_account(state)
+        self._restore_outcomes(state.get("outcomes"))
         if said := self.supply.load(directory, state):
             self.progress.say(said)
         self._events.restart()
-        self._restore_outcomes(state.get("outcomes"))
         self.held_out.restore(state.get("fallback"))
         self.health.restore(state.get("health"))
 

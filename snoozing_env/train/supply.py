@@ -55,8 +55,9 @@ class Parts:
 class Supply(Protocol):
     """Informative groups, one batch per step."""
 
-    def run(self, program: Callable[[], Awaitable[T]]) -> T:
-        """Run something in the loop that uses the engine, and wait for it."""
+    def run(self, program: Callable[[], Awaitable[T]], *, meanwhile: Callable[[], None] | None = None) -> T:
+        """Run something in the loop that uses the engine, and wait for it; `meanwhile` is called now and then where
+        the loop has a thread of its own."""
         ...
 
     def call(self, action: Callable[[], T]) -> T:
@@ -71,6 +72,10 @@ class Supply(Protocol):
         """So many groups for the step at `version`; `meanwhile` is called now and then while waiting for them."""
         ...
 
+    def start(self) -> str:
+        """Begin without a checkpoint; returns what there is to say about it."""
+        ...
+
     def save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
         """Write what is kept in files; returns the JSON-able rest. `and_also` is called at the same moment."""
         ...
@@ -80,6 +85,10 @@ class Supply(Protocol):
         ...
 
     def metrics(self) -> dict[str, float]: ...
+
+    def interrupt(self, error: BaseException) -> None:
+        """End the wait for groups with this, as if it had not begun; a synchronous one goes on to its step."""
+        ...
 
     def stop(self) -> None:
         """Start nothing more and cancel what is in flight."""
@@ -113,10 +122,12 @@ class SyncSupply:
             rescue=self._rescue,
         )
 
-    def run(self, program: Callable[[], Awaitable[T]]) -> T:
+    def run(self, program: Callable[[], Awaitable[T]], *, meanwhile: Callable[[], None] | None = None) -> T:
         async def main() -> T:
             return await program()
 
+        if isinstance(self._runner, LoopThread):
+            return self._runner.run(main(), meanwhile=meanwhile)
         return self._runner.run(main())
 
     def call(self, action: Callable[[], T]) -> T:
@@ -127,7 +138,7 @@ class SyncSupply:
 
     def collect(self, version: int, *, groups: int, meanwhile: Callable[[], None]) -> StepBatch:
         self._version, self._round = version, []
-        batch = self.run(lambda: self.loop.collect(groups, version=version))
+        batch = self.run(lambda: self.loop.collect(groups, version=version), meanwhile=meanwhile)
         self._settle(batch)
         return batch
 
@@ -151,6 +162,9 @@ class SyncSupply:
 
     async def _rescue(self, group: Group) -> Group | None:
         return await self._parts.reuse.rescue(group, version=self._version)
+
+    def start(self) -> str:
+        return ""
 
     def save(self, directory: Path, and_also: Callable[[Path], None]) -> dict[str, Any]:
         and_also(directory)
@@ -188,6 +202,8 @@ class SyncSupply:
 
     def metrics(self) -> dict[str, float]:
         return self._parts.runner.metrics()
+
+    def interrupt(self, error: BaseException) -> None: ...
 
     def stop(self) -> None: ...
 

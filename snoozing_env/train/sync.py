@@ -28,7 +28,7 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from snoozing_env.train.checkpoints import STATE_DIR
+from snoozing_env.train.checkpoints import STATE_DIR, named_failure
 from snoozing_env.train.grpo import TrainConfig
 from snoozing_env.train.health import Health
 from snoozing_env.train.losses import Batch, Terms, is_ours, own_advantages, own_loss
@@ -231,7 +231,8 @@ class SnoozingGRPOTrainer(GRPOTrainer):
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         with self.feed.saving():
-            super()._save_checkpoint(model, trial)
+            with named_failure(self.args.output_dir):
+                super()._save_checkpoint(model, trial)
             if self.args.should_save:
                 folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
                 self.feed.save(folder / STATE_DIR)

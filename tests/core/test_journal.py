@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from snoozing_env.buffers.journal import Journal, read_journal
+from snoozing_env.buffers.journal import Journal, merge_journals, read_journal
 from snoozing_env.errors import StateError
 from snoozing_env.types import Group, GroupOutcome, Trajectory
 
@@ -99,3 +99,24 @@ def test_a_full_disk_is_named():
     ):
         journal.append(group(0), "accepted")
     journal.close()
+
+
+def ids_of(path: Path) -> list[int]:
+    return [entry.id for entry in read_journal(path, INDEX)]
+
+
+def test_merged_journals_hold_every_whole_frame_once_and_nothing_hides_behind_a_torn_one(tmp_path: Path):
+    first, second = tmp_path / "00000002.frames", tmp_path / "00000004.frames"
+    for path, ids in ((first, (0, 1)), (second, (1, 2, 3))):
+        journal = Journal(path)
+        for id in ids:
+            journal.append(group(id), "accepted")
+        journal.close()
+    first.write_bytes(first.read_bytes() + first.read_bytes()[:50])  # a kill cut the last frame off
+    merge_journals([first, second], first)
+    assert ids_of(first) == [0, 1, 2, 3]
+    assert not second.exists(), "or a resume after the next checkpoint would read it again"
+    journal = Journal(first)
+    journal.append(group(4), "accepted")
+    journal.close()
+    assert ids_of(first) == [0, 1, 2, 3, 4]

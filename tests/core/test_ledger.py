@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from snoozing_env.errors import StateError
 from snoozing_env.pacing.ledger import Ledger, audit, read_ledger
 
 
@@ -68,6 +71,19 @@ def test_a_torn_last_line_is_left_out_and_does_not_swallow_the_next(tmp_path: Pa
     first.close()
     path.write_bytes(path.read_bytes() + b'{"event": "fin')
     second = Ledger(path)
-    second.resume(0, [0], next_id=1)
+    second.resume(0, {0: 0}, next_id=1, again=0)
     second.close()
     assert [event["event"] for event in read_ledger(path)] == ["finish", "resume"]
+
+
+def test_the_version_of_a_group_that_only_the_resume_knows_is_held_against_the_bound():
+    restored = {"event": "resume", "step": 1, "ids": [5], "versions": [0], "next_id": 6, "again": 0}
+    assert audit([restored, take(1, 5)], bound=1) == []
+    assert audit([restored, take(4, 5)], bound=1) == ["group 5 of version 0 trained at step 4, bound 1"]
+
+
+def test_a_full_disk_is_named():
+    ledger = Ledger(Path("/dev/full"))
+    with pytest.raises(StateError, match="cannot write the ledger /dev/full: No space left on device; free"):
+        ledger.lose(0)
+    ledger.close()

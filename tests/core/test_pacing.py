@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from snoozing_env.pacing import DurationConfig, Durations, Flight, PacingConfig, Planner
+from snoozing_env.pacing.planner import Counts
 from tests.core.schedules import Run, group, play, random_config
 
 SCHEDULES = range(300)
@@ -113,3 +114,12 @@ def test_the_names_of_the_modes():
     assert PacingConfig(max_staleness=1).mode == "double-buffer"
     assert PacingConfig(max_staleness=8).mode == "bounded"
     assert PacingConfig(max_staleness=8, weight_updates="in-flight").mode == "in-flight"
+
+
+def test_a_step_trains_no_more_groups_than_fit_however_many_a_resume_brings_back():
+    planner = Planner(PacingConfig(max_staleness=2), batch=4)
+    planner.restore(step=2, accepted=[group(id, 0) for id in range(10)], counts=Counts(started=10))
+    planner.resize(3)  # the rest of a batch is replayed
+    assert len(planner.take()) == 4, "all ten must be trained now or never, and four fit"
+    assert len(planner.expire()) == 6
+    assert planner.balance() == 0

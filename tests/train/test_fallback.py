@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from snoozing_env import TaskInfo, build_scheduler
+from snoozing_env.errors import EngineError
 from snoozing_env.fallback import FallbackConfig
 from snoozing_env.report.compare import load_runs
 from snoozing_env.report.console import TrainProgress
@@ -27,6 +28,7 @@ from snoozing_env.report.runlog import (
 from snoozing_env.report.tables import fallbacks
 from snoozing_env.rollout.evaluation import EvaluationConfig
 from snoozing_env.schedulers import Curriculum
+from snoozing_env.testing.clock import run_jumping
 from snoozing_env.train.held_out import HeldOut
 from snoozing_env.train.run import RunOptions, train
 from snoozing_env.types import Group, GroupOutcome, Trajectory
@@ -46,10 +48,14 @@ class PlannedRunner:
     def __init__(self) -> None:
         self.step = 0
         self.runs = 0
+        self.down_until = 0.0
+        """On the loop's clock."""
         self.config = SimpleNamespace(max_tokens=8)
         self.catalogue = _Catalogue()
 
     async def run(self, index: int, *, group_id: int, sampling: object, n: int) -> Group:
+        if asyncio.get_running_loop().time() < self.down_until:
+            raise EngineError("connection refused")
         self.runs += 1
         rewards = (np.arange(SAMPLES) < SOLVED[self.step]).astype(float)
         said = Trajectory(prompt_ids=(1,), completion_ids=(2,), logprobs=(0.0,), mask=(1,), reward=1.0)
@@ -68,7 +74,9 @@ class _Catalogue:
 class Watched:
     """A scheduler, its log and the held-out evaluation of one start of a run."""
 
-    def __init__(self, path: Path, *, fallback: FallbackConfig | None = DEFAULT) -> None:
+    def __init__(
+        self, path: Path, *, fallback: FallbackConfig | None = DEFAULT, patience_s: float = 0.0
+    ) -> None:
         self.scheduler: Curriculum = build_scheduler(
             {"kind": "band"}, [TaskInfo(key="a"), TaskInfo(key="b")], 0
         )
@@ -76,7 +84,7 @@ class Watched:
         self.said = io.StringIO()
         self.held_out = HeldOut(
             cast(Any, self.runner), EvaluationConfig(samples=SAMPLES), fallback=fallback, scheduler=self.scheduler,
-            log=self.log, progress=TrainProgress(9, console=Console(file=self.said, width=200)),
+            log=self.log, progress=TrainProgress(9, console=Console(file=self.said, width=200)), patience_s=patience_s,
         )  # fmt: skip
 
     async def evaluate(self, step: int) -> None:
@@ -174,3 +182,13 @@ def test_a_run_that_is_being_ruined_falls_back(tmp_path: Path) -> None:
     assert any(isinstance(r, FallbackRecord) and r.action == "fall_back" for r in records)
     assert any(r.fallback for r in records if isinstance(r, StepRecord))
     assert "fell back at step" in (recipe.directory / "report.html").read_text(encoding="utf-8")
+
+
+def test_an_evaluation_that_the_engine_failed_starts_again_until_patience_ends(tmp_path: Path) -> None:
+    watched = Watched(tmp_path / FILE_NAME, patience_s=10.0)
+    watched.runner.down_until = 5.0
+    run_jumping(watched.evaluate(0))
+    assert "the evaluation at step 0 starts again: connection refused" in watched.said.getvalue()
+    watched.runner.down_until = 1e9
+    with pytest.raises(EngineError, match="connection refused"):
+        run_jumping(watched.evaluate(1))

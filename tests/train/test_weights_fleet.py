@@ -28,10 +28,15 @@ class Server:
     version: int = 0
     model: str = "policy"
     pushed: list[int] = field(default_factory=list)
+    expected: list[int] = field(default_factory=list)
     release: threading.Event = field(default_factory=threading.Event)
 
     def set_version(self, version: int) -> None:
         self.version = version
+
+    def expect(self, version: int) -> None:
+        assert version not in self.pushed, "told before the push, not after it"
+        self.expected.append(version)
 
     async def start(self) -> None:
         if not self.up:
@@ -99,6 +104,7 @@ def test_every_server_gets_every_version(loop: LoopThread, order: str):
     fleet.transfer.push(iter(WEIGHTS), 1)
     fleet.transfer.push(iter(WEIGHTS), 2)
     assert [s.pushed for s in fleet.servers] == [[1, 2], [1, 2]]
+    assert [s.expected for s in fleet.servers] == [[1, 2], [1, 2]], "an answer may come before a push returns"
     assert fleet.engine.version == 2
 
 
@@ -135,3 +141,45 @@ def test_one_transfer_per_engine(loop: LoopThread):
     fleet = build(loop)
     with pytest.raises(ValueError, match="1 transfers for 2 engines"):
         FleetTransfer(fleet.servers[:1], fleet.engine, loop.run)  # type: ignore[arg-type]
+
+
+def test_a_push_waits_for_the_first_server_that_comes_back_and_keeps_asking_for_it(loop: LoopThread):
+    fleet, asked = build(loop), 0
+
+    def keep_alive() -> None:
+        nonlocal asked
+        asked += 1
+        fleet.servers[1].up = asked >= 2
+
+    fleet.transfer = FleetTransfer(
+        fleet.servers,  # type: ignore[arg-type]
+        fleet.engine,
+        loop.run,
+        patience_s=20.0,
+        keep_alive=keep_alive,
+    )
+    loop.run(fleet.engine.start())
+    fleet.transfer.push(iter(WEIGHTS), 1)
+    for server in fleet.servers:
+        server.up = False
+    fleet.transfer.push(iter(WEIGHTS), 2)
+    assert asked >= 2
+    assert [s.pushed for s in fleet.servers] == [[1], [1, 2]]
+    assert [m.condition for m in fleet.engine.members] == ["down", "serving"]
+
+
+def test_patience_ends_and_weights_that_no_server_ever_took_are_not_waited_for(loop: LoopThread):
+    fleet = build(loop)
+    impatient = FleetTransfer(fleet.servers, fleet.engine, loop.run, patience_s=0.3)  # type: ignore[arg-type]
+    loop.run(fleet.engine.start())
+    impatient.push(iter(WEIGHTS), 1)
+    for server in fleet.servers:
+        server.up = False
+    with pytest.raises(WeightTransferError, match="no server is up to take the weights"):
+        impatient.push(iter(WEIGHTS), 2)
+    never = build(loop)
+    for server in never.servers:
+        server.up = False
+    patient = FleetTransfer(never.servers, never.engine, loop.run, patience_s=1e9)  # type: ignore[arg-type]
+    with pytest.raises(WeightTransferError, match="no server took the weights"):
+        patient.push(iter(WEIGHTS), 1)

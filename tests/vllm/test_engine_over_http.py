@@ -87,7 +87,7 @@ class Stand:
 
 
 def sample(
-    stand: Stand, *, n: int = 1, temperature: float = 1.0, version: int = 0, **config: Any
+    stand: Stand, *, n: int = 1, temperature: float = 1.0, version: int = 0, expected: int = 0, **config: Any
 ) -> Sequence[Completion]:
     async def run() -> Sequence[Completion]:
         runner, base_url = await stand.serve()
@@ -95,6 +95,7 @@ def sample(
         try:
             await engine.start()
             engine.set_version(version)
+            engine.expect(expected)
             params = SamplingParams(max_tokens=4, temperature=temperature)
             return await engine.sample(PROMPT, n=n, seed=3, params=params)
         finally:
@@ -147,6 +148,11 @@ def test_greedy_choices_are_asked_for_once_because_they_are_one_and_the_same():
 def test_the_engines_own_account_of_weight_versions_wins():
     spans = [{"version": "4", "start": 0, "end": 1}, {"version": "5", "start": 1, "end": 2}]
     (completion,) = sample(Stand(answer(choice(weight_versions=spans))), version=9)
+    assert (completion.version, completion.last_version) == (4, 5)
+
+
+def test_weights_on_their_way_may_have_sampled_what_comes_back():
+    (completion,) = sample(Stand(answer(choice())), version=4, expected=5)
     assert (completion.version, completion.last_version) == (4, 5)
 
 

@@ -9,12 +9,19 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.server import VllmServer, VllmServerConfig, serve_command, serve_environment
+from snoozing_env.rollout.server import (
+    ServerKeeper,
+    VllmServer,
+    VllmServerConfig,
+    serve_command,
+    serve_environment,
+)
 
 HEALTHY = """
 import http.server, pathlib, subprocess, sys
@@ -156,3 +163,40 @@ def test_a_gpu_server_gets_no_cpu_settings(tmp_path):
     assert "--gpu-memory-utilization 0.5" in command
     assert '--weight-transfer-config {"backend": "nccl"}' in command
     assert not [name for name in serve_environment(gpu) if "CPU" in name or "OMP" in name]
+
+
+def test_a_server_that_ends_again_and_again_is_given_up_and_the_others_go_on(tmp_path):
+    healthy = program(tmp_path / "healthy", HEALTHY.format(pids=str(tmp_path / "child.pid")))
+    broken = program(tmp_path / "broken", "print('out of memory')")
+    said: list[str] = []
+    with VllmServer(config(tmp_path, healthy)) as good:
+        bad = VllmServer(VllmServerConfig(model="m", executable=broken, device="cpu", restarts=2))
+        bad.launch()
+        keeper = ServerKeeper([good, bad], said.append)
+        for _ in range(3):
+            until(lambda: not bad.running)
+            keeper.restart_dead()
+        assert bad.restarts == 2
+        assert "is given up, 1 go on: vllm serve ended 3 times within an hour" in said[-1]
+        assert "out of memory" in said[-1]
+        keeper.restart_dead()
+        assert good.running
+    last = VllmServer(VllmServerConfig(model="m", executable=broken, device="cpu", restarts=0))
+    with pytest.raises(
+        EngineError, match=r"ended 1 times within an hour; it is not started again \(server.restarts 0\)"
+    ):
+        give_up(last)
+
+
+def give_up(server: VllmServer) -> None:
+    """The last one: nobody is left to go on."""
+    server.launch()
+    until(lambda: not server.running)
+    ServerKeeper([server], print).restart_dead()
+
+
+def until(true: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < limit, "it never happened"
+        time.sleep(0.01)

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from snoozing_env.types import FinishReason
 
@@ -46,6 +46,15 @@ class Completion:
     """Weight version at the first token."""
     last_version: int
     """Weight version at the last token."""
+
+
+@runtime_checkable
+class Labelling(Protocol):
+    """An engine that labels completions with versions by its own books, for want of the server's."""
+
+    def expect(self, version: int) -> None:
+        """Weights of `version` are on their way to a server that goes on answering."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from snoozing_env.errors import EngineError
-from snoozing_env.rollout.engines.base import Completion, Endpoint, Engine, Message, SamplingParams
+from snoozing_env.rollout.engines.base import (
+    Completion,
+    Endpoint,
+    Engine,
+    Labelling,
+    Message,
+    SamplingParams,
+)
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +47,8 @@ class Member:
     """Episodes whose turns go to it."""
     failures: int = 0
     """Times that it went down."""
+    resent: int = 0
+    """Requests that it failed and that were asked again elsewhere."""
     reason: str = ""
     """Why it is down."""
 
@@ -74,12 +83,19 @@ class FleetEngine:
             if member.condition in _UP:
                 member.engine.set_version(version)
 
+    def expect(self, index: int, version: int) -> None:
+        """The engine at `index` is being sent the weights of `version`, and may answer with them from now on."""
+        engine = self.members[index].engine
+        if isinstance(engine, Labelling):
+            engine.expect(version)
+
     def served(self, index: int, version: int) -> None:
         """The engine at `index` has been sent the weights of `version` and may be asked again."""
         member = self.members[index]
         member.engine.set_version(version)
         if member.condition == "stale":
-            log.warning("%s serves again, with weights %d", member.name, version)
+            text = "%s serves again, with weights %d; %d requests were asked again elsewhere so far"
+            log.warning(text, member.name, version, member.resent)
         member.condition = "serving"
         self._changed.set()
 
@@ -133,6 +149,7 @@ class FleetEngine:
                 return await member.engine.sample(messages, n=n, seed=seed, params=params)
             except EngineError as error:
                 tried.add(index)
+                member.resent += 1
                 self.fail(index, str(error))
             finally:
                 member.load -= n

@@ -65,7 +65,8 @@ class VllmEngine(OneAddress):
 
     Versions: vLLM ≥ 0.32 reports the weight version of each choice. Older servers do not, so a completion
     is labelled with our own version when the request was sent (first token) and when it came back (last):
-    one that spans an update carries both, and the first label is never newer than the first token.
+    one that spans an update carries both, and the first label is never newer than the first token. An update counts
+    from the moment it was sent: the server has the weights before the trainer knows that it does.
     """
 
     def __init__(self, config: VllmEngineConfig, *, progress: Callable[[str], None] | None = None) -> None:
@@ -74,7 +75,7 @@ class VllmEngine(OneAddress):
         self._say = progress or (lambda text: None)
         self._session: aiohttp.ClientSession | None = None
         self._retired: list[aiohttp.ClientSession] = []
-        self._version = 0
+        self._version = self._expected = 0
         self._checkpoint = ""
         self._jitter = random.Random(0)
 
@@ -92,6 +93,10 @@ class VllmEngine(OneAddress):
 
     def set_version(self, version: int) -> None:
         self._version = version
+
+    def expect(self, version: int) -> None:
+        """The server may serve these weights before `set_version` says so."""
+        self._expected = version
 
     async def start(self) -> None:
         """Wait for the server, then make sure that it serves this model, token ids and processed log-probs."""
@@ -155,7 +160,8 @@ class VllmEngine(OneAddress):
         if len(choices) != body["n"]:
             raise EngineError(f"{self._root} returned {len(choices)} choices, asked for {body['n']}")
         prompt_ids = tuple(answer.get("prompt_token_ids") or ())
-        completions = [read_completion(c, prompt_ids, span=(first, self._version)) for c in choices]
+        span = (first, max(self._version, self._expected))
+        completions = [read_completion(c, prompt_ids, span=span) for c in choices]
         return completions * n if greedy else completions
 
     def _body(
