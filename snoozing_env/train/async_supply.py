@@ -200,7 +200,8 @@ class AsyncSupply(Watcher):
         group = entry.group or Group(id=entry.id, key=key, outcome=entry.outcome, trajectories=())
         self._parts.account.restore(entry.id, entry.outcome, entry.fate)
         self._parts.outcomes.append([replace(group, outcome=entry.outcome)], step=step + 1)
-        self._parts.reuse.store(group)
+        if entry.group is not None:
+            self._parts.reuse.store(group)
 
     def _open_journal(self, step: int) -> Journal:
         return Journal(self._journal_path(step))
