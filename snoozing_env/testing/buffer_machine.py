@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -14,30 +13,17 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from snoozing_env.testing.buffer_laws import belongs_to, finished, reborn, substance
+from snoozing_env.testing.histories import run_histories
 from snoozing_env.testing.stocks import BufferSubject, Stock
 from snoozing_env.types import Group
-
-STEPS = 40
 
 
 def run_buffer_machine(subject: BufferSubject) -> None:
     """Try `subject.examples` random histories; raises what the smallest failing one raised."""
-    machine = type("BufferHistory", (BufferHistory,), {"subject": subject})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=subject.examples,
-            stateful_step_count=STEPS,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            report_multiple_bugs=False,
-        ),
-    )
+    run_histories(BufferHistory, subject)
 
 
 class BufferHistory(RuleBasedStateMachine):

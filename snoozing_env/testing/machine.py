@@ -8,7 +8,6 @@ import json
 from typing import Any, ClassVar
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -16,30 +15,17 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from snoozing_env.schedulers.base import Scheduler
+from snoozing_env.testing.histories import run_histories
 from snoozing_env.testing.laws import MODES, Subject, outcome
 from snoozing_env.types import TaskInfo
-
-STEPS = 40
 
 
 def run_machine(subject: Subject) -> None:
     """Try `subject.examples` random histories; raises what the smallest failing one raised."""
-    machine = type("SchedulerHistory", (History,), {"subject": subject})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=subject.examples,
-            stateful_step_count=STEPS,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            report_multiple_bugs=False,
-        ),
-    )
+    run_histories(History, subject)
 
 
 class History(RuleBasedStateMachine):

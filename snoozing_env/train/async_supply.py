@@ -10,6 +10,7 @@ died before its first checkpoint has its journal only, and goes on from that.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from snoozing_env.rollout.accounted import AccountedRunner
 from snoozing_env.rollout.async_loop import AsyncLoop, Watcher
 from snoozing_env.rollout.loop import StepBatch
 from snoozing_env.rollout.loop_thread import LoopThread
-from snoozing_env.train.supply import DURATIONS_FILE, GROUPS_FILE, Parts
+from snoozing_env.train.supply import DURATIONS_FILE, GROUPS_FILE, Parts, Supply, SyncSupply
 from snoozing_env.types import Group
 
 T = TypeVar("T")
@@ -252,3 +253,18 @@ class AsyncSupply(Watcher):
 
 async def _await(program: Callable[[], Awaitable[T]]) -> T:
     return await program()
+
+
+def build_supply(parts: Parts, loop: asyncio.Runner | LoopThread) -> Supply:
+    """The supply that `pacing.max_staleness` asks for.
+
+    Raises:
+        ValueError: an asynchronous run was given a loop that stops between two steps.
+    """
+    if parts.recipe.pacing.max_staleness == 0:
+        return SyncSupply(parts, loop)
+    if not isinstance(loop, LoopThread):
+        raise ValueError(
+            f"max_staleness {parts.recipe.pacing.max_staleness} needs a LoopThread, got {type(loop).__name__}"
+        )
+    return AsyncSupply(parts, loop)

@@ -37,14 +37,14 @@ from snoozing_env.rollout.loop_thread import LoopThread
 from snoozing_env.rollout.runner import GroupRunner
 from snoozing_env.schedulers import Curriculum
 from snoozing_env.schedulers.state import load_snapshot, save_snapshot
-from snoozing_env.train.async_supply import AsyncSupply
+from snoozing_env.train.async_supply import build_supply
 from snoozing_env.train.checkpoints import MARK
 from snoozing_env.train.health import Health, signals_of
 from snoozing_env.train.held_out import HeldOut
 from snoozing_env.train.recipe import Recipe
 from snoozing_env.train.reuse import Reuse
 from snoozing_env.train.step_record import SnoozeEvents, step_record
-from snoozing_env.train.supply import Parts, Supply, SyncSupply
+from snoozing_env.train.supply import Parts
 from snoozing_env.train.weights import WeightTransfer
 from snoozing_env.train.weights_fleet import FleetTransfer
 from snoozing_env.types import Group
@@ -86,28 +86,14 @@ class Session:
         """`loop` is the one that uses the engine; an asynchronous run needs one in a thread of its own. `keep_alive`
         restarts servers that died; it is called now and then while the session waits. `undone`: what the process
         that this one goes on from had done after its last checkpoint."""
-        self.recipe, self.engine, self.transfer, self.log, self.progress = (
-            recipe,
-            engine,
-            transfer,
-            log,
-            progress,
-        )
+        self.recipe, self.engine, self.transfer = recipe, engine, transfer
+        self.log, self.progress = log, progress
         self._merge, self._keep_alive = merge_state, keep_alive
         self._train = train
         self.scheduler = Curriculum(recipe.scheduler, train.infos, recipe.seed)
         self.rollouts = GroupRunner(train, engine, recipe.rollout, seed=recipe.seed)
         self.outcomes = OutcomeLog(recipe.directory / OUTCOMES_FILE, train.infos)
-        self.reuse = Reuse(
-            recipe.replay,
-            recipe.success,
-            runner=self.rollouts,
-            scheduler=self.scheduler,
-            seed=recipe.seed,
-            batch=recipe.train.batch_groups,
-            group_size=recipe.rollout.group_size,
-            wait=max(recipe.buffer.max_staleness, recipe.pacing.max_staleness),
-        )
+        self.reuse = _build_reuse(recipe, self.rollouts, self.scheduler)
         self.account = Account(recipe.gate, time.monotonic, undone=undone)
         parts = Parts(
             recipe=recipe,
@@ -118,7 +104,7 @@ class Session:
             reuse=self.reuse,
             account=self.account.engine,
         )
-        self.supply = _build_supply(parts, loop or asyncio.Runner())
+        self.supply = build_supply(parts, loop or asyncio.Runner())
         self.held_out = HeldOut(
             GroupRunner(held_out, engine, recipe.rollout, seed=recipe.seed + 1),
             recipe.evaluation,
@@ -374,16 +360,14 @@ class Session:
         self.outcomes.close()
 
 
-def _build_supply(parts: Parts, loop: asyncio.Runner | LoopThread) -> Supply:
-    """The supply that `pacing.max_staleness` asks for.
-
-    Raises:
-        ValueError: an asynchronous run was given a loop that stops between two steps.
-    """
-    if parts.recipe.pacing.max_staleness == 0:
-        return SyncSupply(parts, loop)
-    if not isinstance(loop, LoopThread):
-        raise ValueError(
-            f"max_staleness {parts.recipe.pacing.max_staleness} needs a LoopThread, got {type(loop).__name__}"
-        )
-    return AsyncSupply(parts, loop)
+def _build_reuse(recipe: Recipe, runner: GroupRunner, scheduler: Curriculum) -> Reuse:
+    return Reuse(
+        recipe.replay,
+        recipe.success,
+        runner=runner,
+        scheduler=scheduler,
+        seed=recipe.seed,
+        batch=recipe.train.batch_groups,
+        group_size=recipe.rollout.group_size,
+        wait=max(recipe.buffer.max_staleness, recipe.pacing.max_staleness),
+    )
