@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -70,9 +71,8 @@ class Ledger:
 
     def _open(self) -> TextIOWrapper:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n") and self.path.stat().st_size
         file = self.path.open("a", encoding="utf-8")
-        if torn:  # a kill cut the last line off; it must not swallow the next
+        if _is_torn(self.path):  # a kill cut the last line off; it must not swallow the next
             file.write("\n")
         return file
 
@@ -80,6 +80,15 @@ class Ledger:
         if self._file is not None:
             with contextlib.suppress(OSError):  # a full disk has been named already, by the write that met it
                 self._file.close()
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the last line has no end."""
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def read_ledger(path: Path) -> list[dict[str, Any]]:
