@@ -5,14 +5,14 @@ from __future__ import annotations
 from snoozing_env.errors import EngineError
 from snoozing_env.goodput import EngineAccount
 from snoozing_env.rollout.engines.base import Engine
-from snoozing_env.rollout.runner import GroupRunner
+from snoozing_env.rollout.loop import ServedRunner
 from snoozing_env.types import Group
 
 
 class AccountedRunner:
-    """`GroupRunner` for a loop; one event loop uses it."""
+    """A runner as a loop sees it; one event loop uses it."""
 
-    def __init__(self, runner: GroupRunner, account: EngineAccount) -> None:
+    def __init__(self, runner: ServedRunner, account: EngineAccount) -> None:
         self._runner, self._account = runner, account
 
     @property
