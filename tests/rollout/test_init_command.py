@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,12 +29,14 @@ def tide_words(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def importable(tide_words, monkeypatch) -> Path:
+def importable(tide_words, monkeypatch) -> Iterator[Path]:
     """The package as `pip install -e` would make it, here and in child processes, for one test."""
     monkeypatch.syspath_prepend(tide_words)
     inherited = os.environ.get("PYTHONPATH", "")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(tide_words), inherited])))
-    return tide_words
+    yield tide_words
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tide_words"]:
+        del sys.modules[name]
 
 
 def run(words: list[str], folder: Path) -> None:
