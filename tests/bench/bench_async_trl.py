@@ -62,7 +62,7 @@ def figures(quick: bool) -> dict[str, Any]:
     """One run each, with a trainer that takes `train_s` longer than the loss needs."""
     torch.set_num_threads(1)
     logging.getLogger("trl").setLevel(logging.ERROR)
-    steps, train_s = (10, 0.2) if quick else (60, 0.5)
+    steps, train_s = (7, 0.2) if quick else (60, 0.5)
     with tempfile.TemporaryDirectory() as folder:
         recipe = small_recipe(
             Path(folder) / "ours",

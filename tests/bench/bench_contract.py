@@ -35,8 +35,8 @@ def _one(name: str, quick: bool) -> dict[str, Any]:
     try:
         tasks = list(load_catalogue(EnvironmentConfig(id=name, limit=64)).tasks)
         taskset = load_catalogue(EnvironmentConfig(id=name, limit=64)).env.taskset
-        findings = asyncio.run(check_async(taskset, limit=24 if quick else 64, fuzzed=0))
-        report = asyncio.run(grade_fuzzed(tasks, 600 if quick else 10_000))
+        findings = asyncio.run(check_async(taskset, limit=12 if quick else 64, fuzzed=0))
+        report = asyncio.run(grade_fuzzed(tasks, 300 if quick else 10_000))
         generator = check_generator(name, 2_000 if quick else 100_000)
         processes = [] if quick else check_processes({"id": name}, limit=200)
     # A must-show line of an environment that does not run here says so instead of hiding the others.

@@ -47,7 +47,7 @@ def figures(quick: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="bench-eval-") as folder:
         root = Path(folder)
         with _stub() if quick else _smollm2(root) as (url, label):
-            tasks = 8 if quick else 64
+            tasks = 5 if quick else 64
             config = write_config(root, url, installed, tasks, concurrency=4 if quick else 64)
             started = time.monotonic()
             found = killed_and_resumed(config, root / "run", total=len(installed) * tasks * ROLLOUTS)

@@ -109,7 +109,7 @@ def _first_entity(passage: str) -> str:
 
 def contract(quick: bool) -> dict[str, Any]:
     """Must show 3."""
-    styles = ("instruct",) if quick else ("instruct", "few_shot", "bare")
+    styles = () if quick else ("instruct", "few_shot", "bare")
     found: dict[str, Any] = {f"vf_validate_{style}": _validated(style) for style in styles}
     found |= _keys(300 if quick else 3000)
     return found | _fuzz(1000 if quick else 10_000)

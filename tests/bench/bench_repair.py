@@ -27,7 +27,7 @@ def figures(quick: bool) -> dict[str, Any]:
             "by level": dict(sorted(Counter(bug.level for bug in bugs).items())),
             "by kind": dict(Counter(bug.edit.kind for bug in bugs).most_common()),
         },
-        "scripted repair": asyncio.run(_repairs(12 if quick else None)),
+        "scripted repair": asyncio.run(_repairs(8 if quick else None)),
         "cheats": asyncio.run(_cheats(quick)),
     }
 
@@ -67,11 +67,12 @@ async def _repairs(count: int | None) -> dict[str, Any]:
 
 
 async def _cheats(quick: bool) -> dict[str, Any]:
-    """Each cheat, and after each a repair in the same boxes; QUICK leaves out the two that wait for limits."""
+    """Each cheat, and after each a repair in the same boxes; QUICK takes every other one of those that wait for no limit."""
     env = environment(task=_docker(1, **_LIMITS))
     tasks: list[RepairTask] = [task for task in env.taskset if can_be_hard_coded(task.bug)]
     victim, later = tasks[:2]
-    chosen = [name for name in CHEATS if not quick or name not in ("loop for ever", "emit a gigabyte")]
+    swift = [name for name in CHEATS if name not in ("loop for ever", "emit a gigabyte")]
+    chosen = swift[::2] if quick else list(CHEATS)
     scripts = {name: (lambda _, name=name: CHEATS[name](victim.bug)) for name in chosen}
     seen: dict[str, Any] = {}
     async with playing(env, ScriptedModel({**scripts, "gold": lambda _: gold_turns(later.bug)})) as play:
