@@ -24,7 +24,7 @@ LONG_TAIL = 25.0
 
 def figures(quick: bool) -> dict[str, Any]:
     """Both parts; quick plays a few of the schedules."""
-    return {"1": schedules(300 if quick else 10_000), "3": throughput(40 if quick else 300)}
+    return {"1": schedules(200 if quick else 10_000), "3": throughput(30 if quick else 300)}
 
 
 def schedules(n: int) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class _Books(Watcher):
 
 def figures(quick: bool) -> dict[str, Any]:
     """Milliseconds of CPU per rollout with 256 groups in flight."""
-    seconds, rollouts = asyncio.run(_measure(10 if quick else 100))
+    seconds, rollouts = asyncio.run(_measure(5 if quick else 100))
     modules = subprocess.run(
         [
             sys.executable,
