@@ -55,7 +55,7 @@ def explain(cls: type[BaseModel], error: ValidationError, *, where: str = "confi
     """Each problem of a validation error as a sentence with the dotted key."""
     for problem in error.errors():
         loc = tuple(_without_tags(cls, [str(part) for part in problem["loc"]]))
-        key = ".".join(loc) or "the whole"
+        key = ".".join(loc)
         if problem["type"] == "extra_forbidden":
             known = sorted(_fields_at(cls, loc[:-1]))
             hint = did_you_mean(loc[-1], known) or f" Known keys: {', '.join(known)}."
@@ -69,7 +69,11 @@ def explain(cls: type[BaseModel], error: ValidationError, *, where: str = "confi
             yield f"{where}: {key!r} is required and was not given."
         else:
             message = str(problem["msg"]).removeprefix("Value error, ")
-            yield f"{where}: {key!r}: {message} (got {problem['input']!r})"
+            if problem["type"] == "value_error" and isinstance(problem["input"], Mapping):
+                # Keys that do not go together: the message names them, and their table would drown it.
+                yield f"{where}: {key!r}: {message}" if loc else f"{where}: {message}"
+            else:
+                yield f"{where}: {key!r}: {message} (got {problem['input']!r})"
 
 
 def _fields_at(cls: type[BaseModel], path: Sequence[str]) -> set[str]:

@@ -1,6 +1,9 @@
 """The `[scheduler]` table: one union by kind, uniform where none is named."""
 
+from typing import Self
+
 import pytest
+from pydantic import model_validator
 
 from snoozing_env import KINDS, ConfigError, TaskInfo, build_scheduler
 from snoozing_env.config import FrozenConfig, parse_config
@@ -54,3 +57,27 @@ def test_mistakes_are_named_as_the_recipe_spells_them(scheduler: dict[str, objec
 def test_values_that_contradict_each_other_are_refused(config: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         build_scheduler(config, [TaskInfo(key="a")], 0)
+
+
+class Pair(FrozenConfig):
+    """Two keys that do not go together."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low > self.high:
+            raise ValueError(f"low {self.low:g} is above high {self.high:g}")
+        return self
+
+
+class Nest(FrozenConfig):
+    pair: Pair = Pair()
+
+
+def test_keys_that_do_not_go_together_are_named_without_their_table() -> None:
+    with pytest.raises(ConfigError, match=r"^config: low 2 is above high 1$"):
+        parse_config(Pair, {"low": 2})
+    with pytest.raises(ConfigError, match=r"^config: 'pair': low 2 is above high 1$"):
+        parse_config(Nest, {"pair": {"low": 2}})
