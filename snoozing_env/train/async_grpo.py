@@ -17,9 +17,7 @@ from __future__ import annotations
 import queue
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,7 +28,7 @@ from transformers import PreTrainedTokenizerBase, TrainerCallback
 
 from snoozing_env.errors import ConfigError
 from snoozing_env.train import compat  # before trl.experimental, whose notice it silences
-from snoozing_env.train.checkpoints import STATE_DIR, named_failure
+from snoozing_env.train.fed_trainer import FedTrainer, KeptFeed
 from snoozing_env.train.grpo import TrainConfig
 from snoozing_env.train.health import Health
 from snoozing_env.train.losses import advantages_of
@@ -46,20 +44,12 @@ from trl.experimental.async_grpo.async_grpo_trainer import (
 from trl.experimental.async_grpo.async_rollout_worker import RolloutSample
 
 
-class SteppedFeed(Protocol):
+class SteppedFeed(KeptFeed, Protocol):
     """A feed whose weights arrive apart from the demand for groups; a `Session`."""
 
     def publish(self, version: int, weights: Iterable[tuple[str, torch.Tensor]]) -> None: ...
 
     def collect(self, step: int, model: torch.nn.Module) -> Sequence[Group]: ...
-
-    def metrics(self) -> Mapping[str, float]: ...
-
-    def saving(self) -> AbstractContextManager[None]: ...
-
-    def save(self, directory: Path) -> None: ...
-
-    def load(self, directory: Path) -> None: ...
 
 
 def samples_of(
@@ -204,7 +194,7 @@ class _Collator(DataCollatorForRollout):
         return super().torch_call(examples)
 
 
-class SnoozingAsyncGRPOTrainer(AsyncGRPOTrainer):
+class SnoozingAsyncGRPOTrainer(FedTrainer, AsyncGRPOTrainer):
     """`AsyncGRPOTrainer` whose groups, versions and bound are a session's."""
 
     def __init__(
@@ -301,22 +291,3 @@ class SnoozingAsyncGRPOTrainer(AsyncGRPOTrainer):
             replayed=[groups[s] in self._worker.replayed for s in live],
             advantages=[float(advantage[segment == s][0]) for s in live],
         )
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        with self.feed.saving():
-            with named_failure(self.args.output_dir):
-                super()._save_checkpoint(model, trial)
-            if self.args.should_save:
-                folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
-                self.feed.save(folder / STATE_DIR)
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        super()._load_optimizer_and_scheduler(checkpoint)
-        if checkpoint is not None:
-            self.feed.load(Path(checkpoint) / STATE_DIR)
-
-    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
-        super().log({**logs, **self.feed.metrics()} if "loss" in logs else logs, *args, **kwargs)
-
-    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """No card per checkpoint: the run's report says more, and cards cost a network look-up."""

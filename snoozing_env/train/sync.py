@@ -16,10 +16,8 @@ generator before: a resumed run then agrees to the last bit, also beside tracker
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,31 +26,19 @@ from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from snoozing_env.train.checkpoints import STATE_DIR, named_failure
+from snoozing_env.train.fed_trainer import FedTrainer, KeptFeed
 from snoozing_env.train.grpo import TrainConfig
 from snoozing_env.train.health import Health
 from snoozing_env.train.losses import Batch, Terms, is_ours, own_advantages, own_loss
 from snoozing_env.types import Group, Trajectory
 
 
-class Feed(Protocol):
+class Feed(KeptFeed, Protocol):
     """Where the trainer's rows come from; owns everything but weights and optimizer."""
 
     def next_batch(self, step: int, model: torch.nn.Module) -> Sequence[Group]:
         """At most B groups for optimizer step `step` (from 0), generated with `model`'s weights or older."""
         ...
-
-    def metrics(self) -> Mapping[str, float]:
-        """What to log beside the trainer's own figures of a step."""
-        ...
-
-    def saving(self) -> AbstractContextManager[None]:
-        """Entered while a checkpoint is written."""
-        ...
-
-    def save(self, directory: Path) -> None: ...
-
-    def load(self, directory: Path) -> None: ...
 
 
 @dataclass(slots=True)
@@ -105,7 +91,7 @@ def outcome_reward(
     return outcome
 
 
-class SnoozingGRPOTrainer(GRPOTrainer):
+class SnoozingGRPOTrainer(FedTrainer, GRPOTrainer):
     """`GRPOTrainer` whose data, rewards and log-probs come from a `Feed`."""
 
     def __init__(
@@ -229,22 +215,6 @@ class SnoozingGRPOTrainer(GRPOTrainer):
     def _log_step_metric(self, name: str, value: float) -> None:
         self._metrics["train" if self.model.training else "eval"][name].append(value)
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        with self.feed.saving():
-            with named_failure(self.args.output_dir):
-                super()._save_checkpoint(model, trial)
-            if self.args.should_save:
-                folder = Path(self._get_output_dir(trial=trial)) / f"checkpoint-{self.state.global_step}"
-                self.feed.save(folder / STATE_DIR)
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        super()._load_optimizer_and_scheduler(checkpoint)
-        if checkpoint is not None:
-            self.feed.load(Path(checkpoint) / STATE_DIR)
-
-    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
-        super().log({**logs, **self.feed.metrics()} if "loss" in logs else logs, *args, **kwargs)
-
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         if self._step % self.args.gradient_accumulation_steps == 0:
             words = np.random.SeedSequence(
@@ -252,6 +222,3 @@ class SnoozingGRPOTrainer(GRPOTrainer):
             )
             torch.manual_seed(int(words.generate_state(1)[0]))
         return super().training_step(*args, **kwargs)
-
-    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """No card per checkpoint: the run's report says more, and cards cost a network look-up."""
